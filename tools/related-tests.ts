@@ -11,6 +11,7 @@ const rules: readonly { readonly changed: RegExp; readonly tests: readonly strin
   { changed: /^docs\/guide\/delegation\.md$/, tests: ['e2e/guide-delegation.test.ts'] },
   { changed: /^docs\/guide\/proxies\.md$/, tests: ['e2e/proxies.test.ts'] },
   { changed: /^packages\/dashboard\/src\/pages\/(agent|agents|approvals)\//, tests: ['e2e/dashboard-agents.test.ts'] },
+  { changed: /^packages\/dashboard\/src\/(pages\/settings|ui\/schema)\//, tests: ['e2e/dashboard-settings.test.ts'] },
   { changed: /^packages\/dashboard\/src\/pages\/(graphs|runs)\//, tests: ['e2e/dashboard-delegation.test.ts'] },
   { changed: /^packages\/dashboard\/src\/pages\/(memory|conversations)\//, tests: ['e2e/dashboard-remembering.test.ts'] },
   { changed: /^packages\/dashboard\/src\/pages\/(schedule|webhooks|inbox)\//, tests: ['e2e/dashboard-schedule.test.ts'] },

@@ -22,6 +22,7 @@ import { addProvidersCommand } from './commands/providers.ts';
 import { addRunsCommand } from './commands/runs.ts';
 import { addSecretsCommand } from './commands/secrets.ts';
 import { addSessionsCommand } from './commands/sessions.ts';
+import { addSetupCommand } from './commands/setup/setup.ts';
 import { addSkillsCommand } from './commands/skills.ts';
 import { addStartCommand } from './commands/start.ts';
 import { addStatusCommand } from './commands/status.ts';
@@ -60,6 +61,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
     .exitOverride()
     .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
     .addHelpText('after', `\nExit codes:\n${cliExitCodes.map(({ code, text }) => `  ${String(code).padEnd(4)}${text}`).join('\n')}`);
+  addSetupCommand(program, io, setExit);
   addStartCommand(program, io, setExit);
   addStatusCommand(program, io);
   addChatCommand(program, io, setExit);
@@ -104,6 +106,8 @@ function createProgram(io: Io, setExit: SetExit): Command {
 
 /** Hints for commands that users try first. */
 const elsewhere: Readonly<Record<string, string>> = {
+  init: '`gatehouse setup` connects a model.',
+  onboard: '`gatehouse setup` connects a model.',
   version: '`gatehouse --version` prints it, `gatehouse status` that of the daemon.',
   login: 'There is no login command: use --token-file FILE, GATEHOUSE_TOKEN, or the file `token` in the home folder.',
   stop: 'Ctrl-C or SIGTERM stops the daemon; `gatehouse call gateway.restart` restarts it.',

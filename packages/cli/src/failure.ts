@@ -13,11 +13,14 @@ import { type ExitCode, exitCode } from './exit-codes.ts';
 export class CliError extends Error {
   readonly exitCode: ExitCode;
   readonly hint: string | undefined;
+  /** Code for programs, with `--json`; `usage` or `failed` when absent. */
+  readonly code: string | undefined;
 
-  constructor(message: string, options: { exitCode?: ExitCode; hint?: string | undefined; cause?: unknown } = {}) {
+  constructor(message: string, options: { exitCode?: ExitCode; hint?: string | undefined; code?: string; cause?: unknown } = {}) {
     super(message, { cause: options.cause });
     this.exitCode = options.exitCode ?? exitCode.failed;
     this.hint = options.hint;
+    this.code = options.code;
   }
 }
 
@@ -48,7 +51,12 @@ export interface Failure {
 /** Returns the message and exit code for any thrown value. */
 export function describeFailure(error: unknown): Failure {
   if (error instanceof CliError)
-    return { code: error.exitCode === exitCode.usage ? 'usage' : 'failed', message: error.message, hint: error.hint, exitCode: error.exitCode };
+    return {
+      code: error.code ?? (error.exitCode === exitCode.usage ? 'usage' : 'failed'),
+      message: error.message,
+      hint: error.hint,
+      exitCode: error.exitCode,
+    };
   if (error instanceof GatehouseError) return { code: error.code, message: withRequestId(error), hint: hintFor(error), exitCode: codeFor(error) };
   return { code: 'internal', message: error instanceof Error ? error.message : String(error), hint: undefined, exitCode: exitCode.failed };
 }

@@ -6,7 +6,7 @@ import { printableLine } from './render/plain.ts';
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
-  readonly stderr: Writable;
+  readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Home folder of the user, which contains `.gatehouse`. */
   readonly userHome: string;

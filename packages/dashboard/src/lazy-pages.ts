@@ -22,6 +22,7 @@ export const lazyPages = {
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
+  settings: part(() => import('./pages/settings/settings-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
@@ -31,5 +32,6 @@ export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
+export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

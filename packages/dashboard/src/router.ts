@@ -1,8 +1,8 @@
 import { useEffect, useEffectEvent, useSyncExternalStore } from 'react';
 
 const listeners = new Set<() => void>();
-/** Called before leaving the page; returning false stays. */
-const guards = new Set<() => boolean>();
+/** Called with the path to go to before leaving the page, without one for another reason; returning false stays. */
+const guards = new Set<(to: string | undefined) => boolean>();
 let shown = location.pathname;
 
 function changed(): void {
@@ -11,7 +11,7 @@ function changed(): void {
 }
 
 addEventListener('popstate', () => {
-  if (location.pathname === shown || mayLeave()) return changed();
+  if (location.pathname === shown || mayLeave(location.pathname)) return changed();
   // The browser has already changed the address: restore it if the user stays.
   history.pushState(null, '', shown);
 });
@@ -28,23 +28,27 @@ export function usePath(): string {
 }
 
 export function navigate(path: string, how: { readonly replace?: boolean } = {}): void {
-  if (path === location.pathname || !mayLeave()) return;
+  if (path === location.pathname || !mayLeave(path)) return;
   if (how.replace === true) history.replaceState(null, '', path);
   else history.pushState(null, '', path);
   changed();
 }
 
 /** Returns false when the user was asked and chose to stay. */
-export function mayLeave(): boolean {
-  return [...guards].every((guard) => guard());
+export function mayLeave(to?: string): boolean {
+  return [...guards].every((guard) => guard(to));
 }
 
-/** While `unsaved`, asks before the user leaves the page by a link, the history or closing the tab. */
-export function useLeaveGuard(unsaved: boolean, question: string): void {
+/**
+ * While `unsaved`, asks before the user leaves the page by a link, the history or closing the tab. Pages at `within` and below it keep
+ * what is unsaved.
+ */
+export function useLeaveGuard(unsaved: boolean, question: string, within?: string): void {
   const ask = useEffectEvent(() => confirm(question));
   useEffect(() => {
     if (!unsaved) return undefined;
-    const guard = (): boolean => ask();
+    const guard = (to: string | undefined): boolean =>
+      (within !== undefined && to !== undefined && (to === within || to.startsWith(`${within}/`))) || ask();
     const onUnload = (event: BeforeUnloadEvent): void => event.preventDefault();
     guards.add(guard);
     addEventListener('beforeunload', onUnload);
@@ -52,5 +56,5 @@ export function useLeaveGuard(unsaved: boolean, question: string): void {
       guards.delete(guard);
       removeEventListener('beforeunload', onUnload);
     };
-  }, [unsaved]);
+  }, [unsaved, within]);
 }

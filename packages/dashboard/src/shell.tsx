@@ -10,6 +10,7 @@ import {
   PageNotLoaded,
   RunsPage,
   SchedulePage,
+  SettingsPage,
   WebhooksPage,
 } from './lazy-pages.ts';
 import { PageLoadFailure } from './page-load-failure.tsx';
@@ -56,6 +57,7 @@ const sections: readonly Section[] = [
   { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
   { path: '/audit', name: 'Audit', icon: 'shield', draw: () => <AuditPage />, adminOnly: true },
   { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
+  { path: '/settings', name: 'Settings', icon: 'sliders', draw: (rest) => <SettingsPage rest={rest} />, adminOnly: true },
   { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
 ];
 

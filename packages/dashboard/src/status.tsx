@@ -2,12 +2,12 @@ import type { Health } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from './data/context.ts';
 import { bytes, count, duration, plural } from './data/format.ts';
-import { useAction } from './data/use-action.ts';
 import { useStore } from './data/store.ts';
+import { RestartNow } from './restart-now.tsx';
 import { useLoad } from './data/use-load.ts';
 import { Dialog } from './ui/dialog.tsx';
 import { PageLink } from './ui/link.tsx';
-import { Badge, Button, Failure, Notice, Skeleton, type Tone } from './ui/parts.tsx';
+import { Badge, Failure, Skeleton, type Tone } from './ui/parts.tsx';
 
 const tones: Record<Health['status'], Tone> = { ok: 'good', degraded: 'warn', starting: 'warn', draining: 'warn', standby: 'neutral' };
 const healthLabels: Record<Health['status'], string> = {
@@ -103,29 +103,6 @@ function StatusDialog({ health, onClose }: { readonly health: Health | undefined
         {status.data !== undefined && status.data.restartNeeded.length > 0 && <RestartNow />}
       </div>
     </Dialog>
-  );
-}
-
-/** Restarts the gateway after its running turns have ended; the page connects again when it is back. */
-function RestartNow() {
-  const { client } = useSession();
-  const restart = useAction();
-  const [answer, setAnswer] = useState<string>();
-  const run = async () => {
-    const { warning } = await client.call('gateway.restart');
-    setAnswer(warning ?? 'The gateway restarts.');
-  };
-  return (
-    <>
-      {restart.error !== undefined && <Failure error={restart.error} />}
-      {answer === undefined ? (
-        <Button disabled={restart.busy} onClick={() => restart.run(run)}>
-          {restart.busy ? 'Working…' : 'Restart now'}
-        </Button>
-      ) : (
-        <Notice>{answer}</Notice>
-      )}
-    </>
   );
 }
 

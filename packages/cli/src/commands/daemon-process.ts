@@ -7,7 +7,8 @@ import { text } from 'node:stream/consumers';
 import { CliError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
-function launch(args: readonly string[], stdio: StdioOptions, io: Io): ChildProcess {
+/** Starts the daemon, or one of its modes, as a child. */
+export function launchDaemon(args: readonly string[], stdio: StdioOptions, io: Io): ChildProcess {
   requireDaemon(io);
   return spawn(io.nodePath, [io.daemonEntry, ...args], { stdio, env: { ...io.env }, cwd: io.workingDir });
 }
@@ -27,7 +28,7 @@ function exitOf(child: ChildProcess): Promise<number> {
 
 /** Runs the daemon as a child that shares the terminal, and forwards signals that reach only this process. */
 export async function runDaemon(args: readonly string[], io: Io): Promise<number> {
-  const child = launch(args, 'inherit', io);
+  const child = launchDaemon(args, 'inherit', io);
   // Ctrl-C reaches the whole foreground group, so the child has it already; a second one would skip draining.
   const isInteractive = io.stdin.isTTY === true;
   const forward = (signal: NodeJS.Signals) => void child.kill(signal);
@@ -47,7 +48,7 @@ export async function runDaemon(args: readonly string[], io: Io): Promise<number
 
 /** Runs one of the daemon's modes to completion and returns its output. */
 export async function readDaemonMode(args: readonly string[], io: Io): Promise<{ code: number; stdout: string; stderr: string }> {
-  const child = launch(args, ['ignore', 'pipe', 'pipe'], io);
+  const child = launchDaemon(args, ['ignore', 'pipe', 'pipe'], io);
   const read = (stream: Readable | null) => (stream === null ? '' : text(stream));
   const [code, stdout, stderr] = await Promise.all([exitOf(child), read(child.stdout), read(child.stderr)]);
   return { code, stdout, stderr };
@@ -55,7 +56,7 @@ export async function readDaemonMode(args: readonly string[], io: Io): Promise<{
 
 /** Runs one of the daemon's modes and yields its output lines; passes its errors to standard error. */
 export async function* runDaemonMode(args: readonly string[], io: Io): AsyncGenerator<string, number, undefined> {
-  const child = launch(args, ['ignore', 'pipe', 'pipe'], io);
+  const child = launchDaemon(args, ['ignore', 'pipe', 'pipe'], io);
   child.stderr?.on('data', (data: Buffer) => void io.stderr.write(data));
   const ended = exitOf(child);
   // The failure is thrown below, after all lines.

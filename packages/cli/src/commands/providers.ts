@@ -148,7 +148,7 @@ async function readType(type: string | undefined, id: string): Promise<ProviderT
 const works = ({ verdict }: Tested): boolean => verdict === 'ok' || verdict === 'slow';
 
 function providerTable({ providers }: Result<'providers.list'>): string {
-  if (providers.length === 0) return 'No providers. Add one: gatehouse providers add openai';
+  if (providers.length === 0) return 'No providers. `gatehouse setup` connects one, or: gatehouse providers add openai';
   return renderTable(
     ['Provider', 'Type', 'State', 'Keys', 'Models', 'Address'],
     providers.map(({ provider, type, state, keys, models, baseUrl }) => [

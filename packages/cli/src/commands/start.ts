@@ -14,9 +14,17 @@ export function addStartCommand(program: Command, io: Io, setExit: SetExit): voi
     .option('--port <n>', 'port to listen on (default: $GATEHOUSE_PORT, or the port in config.yaml)')
     .option('--host <address>', 'address to listen on (default: the one in config.yaml)')
     .action(async (flags: { home?: string; port?: string; host?: string }) => {
-      requireDaemon(io);
-      const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-      io.replaceProcess?.(io.nodePath, [io.daemonEntry, ...args], io.env);
-      setExit(await runDaemon(args, io));
+      await startInForeground(
+        Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]),
+        io,
+        setExit,
+      );
     });
+}
+
+/** Replaces this process with the daemon; where the platform does not support it, runs it as a child and passes on its exit code. */
+export async function startInForeground(args: readonly string[], io: Io, setExit: SetExit): Promise<void> {
+  requireDaemon(io);
+  io.replaceProcess?.(io.nodePath, [io.daemonEntry, ...args], io.env);
+  setExit(await runDaemon(args, io));
 }

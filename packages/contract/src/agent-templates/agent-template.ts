@@ -17,6 +17,6 @@ export interface AgentTemplate {
 
 /** Tools that read and change files of the workspace. */
 export const fileTools = 'group:files';
-/** By name, so that no tool that a later version adds to `group:web` comes with it. */
+/** Named one by one, so that no tool that a later version adds to `group:web` comes with it. */
 export const readWeb = ['web_fetch', 'web_search'] as const;
 export const recallOwn = ['group:memory', 'session_search'] as const;

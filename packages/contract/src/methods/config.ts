@@ -23,6 +23,7 @@ const changed = {
   digest: Digest.describe('SHA-256 of the document now; with `dryRun` of the one that it would be.'),
   version: z.int().min(1),
   diff: z.string().optional().describe('Unified, with secrets redacted; only with `dryRun`.'),
+  protected: z.array(z.string()).optional().describe('Keys that the change needs `confirm` for; only with `dryRun`.'),
   dryRun: z.literal(true).optional(),
 };
 
@@ -39,10 +40,14 @@ export const config = {
     risk: 'read',
     summary: 'Returns the effective configuration, or one section of it; secret values are redacted.',
     description: 'With `section` the result has `section` and its `config`; without it `config` has every section and `sections` names them.',
-    params: () => z.strictObject({ section: Section() }),
+    params: () => z.strictObject({ section: Section(), written: z.boolean().optional().describe('Adds `written`.') }),
     result: () =>
       z.strictObject({
         config: z.unknown(),
+        written: z
+          .unknown()
+          .optional()
+          .describe('What config.yaml itself says: without defaults, with references such as `${NAME}`; absent when it is not valid YAML.'),
         sections: z.array(z.string()),
         section: z.string().optional(),
         digest: Digest.describe('SHA-256 of config.yaml, for `ifDigest`.'),
@@ -102,12 +107,24 @@ export const config = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Merges a value into config.yaml: objects merge, everything else replaces, null removes a key.',
-    description: oneOf,
-    params: () => z.strictObject({ section: Section(), key: Key.optional(), path: Key.optional(), value: z.unknown(), ...change }),
+    description: `${oneOf} \`changes\` instead makes several changes in this order, all or none.`,
+    params: () =>
+      z.strictObject({
+        section: Section(),
+        key: Key.optional(),
+        path: Key.optional(),
+        value: z.unknown().optional(),
+        changes: z
+          .array(z.strictObject({ path: Key, value: z.unknown() }))
+          .min(1)
+          .max(500)
+          .optional(),
+        ...change,
+      }),
     result: () =>
       z.strictObject({
         patched: z.boolean().describe('False with `dryRun`.'),
-        section: z.string(),
+        section: z.string().optional().describe('Absent with `changes`, as are `key` and `value`.'),
         key: z.string().optional(),
         value: z.unknown().optional().describe('The value that config.yaml has now, redacted; absent when the key was removed.'),
         ...changed,
@@ -189,7 +206,7 @@ export const config = {
     risk: 'read',
     summary: 'Returns what changed from a version to config.yaml as it is now, as a unified diff; secrets are redacted.',
     description: 'Without `sha` the last change.',
-    params: () => z.strictObject({ sha: Sha.optional() }),
+    params: () => z.strictObject({ sha: Sha.optional(), to: Sha.optional().describe('Another version to compare with, instead of config.yaml.') }),
     result: () => z.strictObject({ diff: z.string() }),
     errors: ['not_found'],
     examples: [

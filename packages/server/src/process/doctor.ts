@@ -153,9 +153,6 @@ async function examineModels(config: RootConfig, env: Environment): Promise<Find
   const found = models.describeDiscovery();
   const connected = found.providers.filter((provider) => provider.source !== 'built_in');
   if (connected.length === 0)
-    return warn(
-      'no model provider is connected',
-      'Add a provider with "gatehouse providers add openai", set a key such as OPENAI_API_KEY, or start a local model server.',
-    );
+    return warn('no model provider is connected', 'Run "gatehouse setup", set a key such as OPENAI_API_KEY, or start a local model server.');
   return ok(`${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`);
 }

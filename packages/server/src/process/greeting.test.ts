@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { type Greeting, greetingLines } from './greeting.ts';
+import { type Greeting, greetingLines, setupCommand } from './greeting.ts';
 
 const greeting: Greeting = {
   version: '1.0.0',
   home: '/home',
   firstStart: true,
   discovery: { providers: [], defaultModel: 'offline/offline' },
+  setup: undefined,
   agentId: 'default',
   address: 'http://127.0.0.1:4766',
   socketFile: '/home/gatehouse.sock',
@@ -26,4 +27,16 @@ test.each([
   expect(lines.find((line) => line.includes('open'))).toBe(`  open    http://127.0.0.1:4766/${shown ? '#token=the-token' : ''}`);
   expect(lines.join('\n').includes('the-token')).toBe(shown);
   expect(lines.at(-1)).toBe(greeting.address);
+});
+
+test('a daemon without a model names the command that connects one, and the link that does', () => {
+  const style = { terminal: true, supervised: false, bold: plain, yellow: plain };
+  const line = (part: Partial<Greeting>) => greetingLines({ ...greeting, ...part }, style).find((one) => one.startsWith('  setup'));
+  expect(line({})).toBeUndefined();
+  expect(line({ setup: 'gatehouse setup' })).toBe(
+    '  setup   no model is connected yet: run `gatehouse setup` in another terminal, or open the link below',
+  );
+  expect(line({ setup: 'gatehouse setup', dashboard: undefined })).toMatch(/terminal$/);
+  expect(setupCommand('/u/.gatehouse', '/u/.gatehouse', {})).toBe('gatehouse setup');
+  expect(setupCommand('/u/other', '/u/.gatehouse', { npm_lifecycle_event: 'start' })).toBe('npx gatehouse setup --home /u/other');
 });

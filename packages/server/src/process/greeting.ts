@@ -1,3 +1,4 @@
+import type { Environment } from '../kernel/config/references.ts';
 import { quoted } from '../kernel/private-file.ts';
 
 export interface Greeting {
@@ -15,6 +16,8 @@ export interface Greeting {
     }[];
     readonly defaultModel: string;
   };
+  /** Command that connects a model; undefined when one is connected. */
+  readonly setup: string | undefined;
   readonly agentId: string;
   /** Null when there is no listener. */
   readonly address: string | null;
@@ -45,6 +48,7 @@ export function greetingLines(
     style.bold(`Gatehouse ${greeting.version}`),
     row('home', `${greeting.home}${greeting.firstStart ? '  (created now; settings in config.yaml)' : ''}`),
     row('model', modelText(greeting.discovery)),
+    ...(greeting.setup === undefined ? [] : [row('setup', setupText(greeting.setup, address !== null && greeting.dashboard !== undefined))]),
     ...(address === null
       ? []
       : [
@@ -62,6 +66,17 @@ function modelText({ providers, defaultModel }: Greeting['discovery']): string {
       `${name}, ${source === 'built_in' ? 'built in' : `${modelCount} ${modelCount === 1 ? 'model' : 'models'}, from ${from}`}`,
   );
   return `${defaultModel}  (found: ${found.join('; ')})`;
+}
+
+function setupText(command: string, hasDashboard: boolean): string {
+  const ways = hasDashboard ? `run \`${command}\` in another terminal, or open the link below` : `run \`${command}\` in another terminal`;
+  return `no model is connected yet: ${ways}`;
+}
+
+/** Returns the command that connects a model to the daemon of a home; npm runs the one of a clone. */
+export function setupCommand(home: string, defaultHome: string, env: Environment): string {
+  const command = env['npm_lifecycle_event'] === undefined ? 'gatehouse setup' : 'npx gatehouse setup';
+  return home === defaultHome ? command : `${command} --home ${quoted(home)}`;
 }
 
 function dashboardLink(address: string, { dashboard }: Greeting, showToken: boolean): string[] {

@@ -23,7 +23,7 @@ it('an unknown key is reported with the nearest known one', () => {
 it('the secrets are known as such, and a preset that does not exist is reported', () => {
   const loaded = load('127.0.0.1', { token, presets: ['github', 'gitlab'], mappings: [{ id: 'a', secret: `${token}-2` }] });
   expect(loaded.secrets).toEqual(expect.arrayContaining([token, `${token}-2`]));
-  const warnings = startWarnings(loaded.config, { offline: false, logModules: [] });
+  const warnings = startWarnings(loaded.config, { logModules: [] });
   expect(warnings).toEqual([expect.stringContaining('no preset "gitlab"')]);
 });
 

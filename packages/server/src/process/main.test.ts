@@ -113,7 +113,7 @@ describe('the first start', { timeout: 30_000 }, () => {
     expect(lines.at(-1)).toBe(address);
     expect(lines.join('\n')).toMatch(/home {4}.*created now/);
     expect(lines.join('\n')).toMatch(/model {3}offline\/offline .*built in/);
-    expect(lines.join('\n')).toMatch(/warning No model is connected/);
+    expect(lines.join('\n')).toMatch(/setup {3}no model is connected yet: run `.*gatehouse setup/);
     const secret = readFileSync(join(home, 'token'), 'utf8').trim();
     expect(shown).not.toContain(secret);
     expect([statSync(home).mode & 0o777, statSync(join(home, 'token')).mode & 0o777, existsSync(join(home, 'config.yaml'))]).toEqual([

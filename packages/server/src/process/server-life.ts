@@ -3,7 +3,7 @@ import { FileConfiguration } from './configuration.ts';
 import type { RootConfig } from '../config-schema.ts';
 import { dashboardDir } from '../gateway/routes/dashboard-files.ts';
 import { placeEditorSchema } from './editor-schema.ts';
-import { type Greeting, tokenFromFile } from './greeting.ts';
+import { type Greeting, setupCommand, tokenFromFile } from './greeting.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
@@ -19,7 +19,7 @@ import { SecretVault } from '../features/operations/secrets/vault/vault.ts';
 import { masterKeyOf } from './master-key.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
-import type { StartArguments } from './start-arguments.ts';
+import { defaultHome, type StartArguments } from './start-arguments.ts';
 import type { ActiveNode } from './standby/become-active.ts';
 import { asConfigError } from '../wiring/config-fault.ts';
 import { ConfigReplacedError } from '../wiring/settings.ts';
@@ -113,12 +113,13 @@ export class ServerLife {
       home: paths.dir,
       firstStart: home.firstStart,
       discovery: server.discovery,
+      setup: offline ? setupCommand(paths.dir, defaultHome(env), env) : undefined,
       agentId: config.routing.defaultAgentId,
       address: server.address,
       socketFile: paths.socketFile,
       tokenExpression: token !== undefined ? tokenFromFile(paths.tokenFile) : env['GATEHOUSE_TOKEN'] ? '$GATEHOUSE_TOKEN' : undefined,
       dashboard: dashboardDir(config.gateway.web, paths.dir) === undefined ? undefined : { token },
-      warnings: [...home.warnings, ...notes, ...server.warnings, ...startWarnings(config, { offline, logModules: logger.modules() })],
+      warnings: [...home.warnings, ...notes, ...server.warnings, ...startWarnings(config, { logModules: logger.modules() })],
     };
   }
 

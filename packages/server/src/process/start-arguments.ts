@@ -70,7 +70,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
   if (port === 'wrong') return { kind: 'wrong', message: '--port: expected an integer from 0 to 65535' };
   // npm runs scripts in the folder of the package; a relative path means the user's folder.
   const base = (env['npm_lifecycle_event'] === undefined ? undefined : env['INIT_CWD']) ?? workingDir;
-  const home = resolve(base, values.home ?? (env['GATEHOUSE_HOME'] || join(userHome(), '.gatehouse')));
+  const home = resolve(base, values.home ?? defaultHome(env));
   const [first, ...others] = positionals;
   if (values.backup === true && others.length === 0) return { kind: 'backup', home, file: first === undefined ? undefined : resolve(base, first) };
   if (values['config-check'] === true && others.length === 0)
@@ -85,6 +85,11 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
 
 function portOf(text: string): number | 'wrong' {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : 'wrong';
+}
+
+/** Returns the home folder that a command uses when none is named. */
+export function defaultHome(env: Environment): string {
+  return env['GATEHOUSE_HOME'] || join(userHome(), '.gatehouse');
 }
 
 /** Returns the user's home folder; the account knows it when HOME is empty. */

@@ -8,12 +8,8 @@ import type { ServerOptions } from '../server-handle.ts';
 import type { Foundation } from './foundation.ts';
 
 /** Returns warnings that the server cannot give: only its caller knows the file and the log. */
-export function startWarnings(config: RootConfig, context: { readonly offline: boolean; readonly logModules: readonly string[] }): string[] {
+export function startWarnings(config: RootConfig, context: { readonly logModules: readonly string[] }): string[] {
   const warnings: string[] = [];
-  if (context.offline)
-    warnings.push(
-      `No model is connected: the built-in offline model answers. Add a provider with "gatehouse providers add openai" (npx gatehouse in this folder), which takes effect at once; or set a key such as OPENAI_API_KEY or start a local model server, then start again.`,
-    );
   if (config.storage.driver === 'postgres' && config.storage.sharedPath === undefined)
     warnings.push(
       'storage.sharedPath is not set: another node that takes over does not see the workspaces, media and skills of this one, which are in its home folder.',

@@ -4,8 +4,8 @@ import { useAction } from '../../data/use-action.ts';
 import { useLeaveGuard } from '../../router.ts';
 import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
 import type { Agent } from './agent-page.tsx';
-import { ChangeList } from './change-list.tsx';
-import { type ConfigChange, configChanges, configPatch, isFields } from './config-changes.ts';
+import { ChangeList } from '../../ui/change-list.tsx';
+import { type ConfigChange, configChanges, configPatch, isFields } from '../../data/config-changes.ts';
 
 interface Checked {
   /** The checked text: only this one can be applied. */

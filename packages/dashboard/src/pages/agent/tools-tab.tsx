@@ -7,8 +7,8 @@ import { useLoad } from '../../data/use-load.ts';
 import { Badge, Button, Failure, Field, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
 import type { Agent } from './agent-page.tsx';
-import { ChangeList } from './change-list.tsx';
-import { type ConfigChange, configChanges } from './config-changes.ts';
+import { ChangeList } from '../../ui/change-list.tsx';
+import { type ConfigChange, configChanges } from '../../data/config-changes.ts';
 
 type Policy = Agent['config']['tools'];
 

@@ -9,7 +9,7 @@ import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { MethodView } from './method-view.tsx';
-import { createLookup } from './schema.ts';
+import { createLookup } from '../../ui/schema/schema.ts';
 import { SearchField } from '../../ui/search-field.tsx';
 
 /** Lists every method with a form to call it, built from the OpenRPC document of this gateway. */
@@ -35,7 +35,7 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
   const [again, setAgain] = useState<PastCall>();
   const { pastCalls } = useSession();
   const past = useStore(pastCalls.calls);
-  const lookup = useMemo(() => createLookup(document), [document]);
+  const lookup = useMemo(() => createLookup(document.components.schemas), [document]);
   const wanted = query.trim().toLocaleLowerCase();
   const found = document.methods.filter((one) => wanted === '' || `${one.name} ${one.summary}`.toLocaleLowerCase().includes(wanted));
   const method = document.methods.find((one) => one.name === name);

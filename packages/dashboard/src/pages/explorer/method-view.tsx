@@ -10,7 +10,7 @@ import { JsonTree } from '../../ui/json-tree.tsx';
 import { Badge, Button, Failure, type Tone } from '../../ui/parts.tsx';
 import { curlLine } from './curl.ts';
 import { ParamsFields, useParamsDraft } from './params-fields.tsx';
-import type { Lookup, Schema } from './schema.ts';
+import type { Lookup, Schema } from '../../ui/schema/schema.ts';
 
 type Outcome =
   | { readonly ok: true; readonly result: unknown; readonly ms: number }

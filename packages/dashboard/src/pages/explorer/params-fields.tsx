@@ -2,7 +2,7 @@ import type { OpenRpcMethod } from '@gatehouse/contract';
 import { useState } from 'react';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import { SchemaFields } from './schema-field.tsx';
-import { isSchema, type Lookup, type Schema } from './schema.ts';
+import { isSchema, type Lookup, type Schema } from '../../ui/schema/schema.ts';
 
 /** The parameters of a call that is being written, as a form or as JSON. */
 export interface ParamsDraft {

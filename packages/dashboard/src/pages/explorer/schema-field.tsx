@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { Field } from '../../ui/parts.tsx';
-import { type FieldShape, hintOf, isSchema, type Lookup, type Schema, shapeOf } from './schema.ts';
+import { type FieldShape, hintOf, isSchema, type Lookup, type Schema, shapeOf } from '../../ui/schema/schema.ts';
 
 interface FieldProps {
   readonly name: string;
@@ -33,6 +33,8 @@ export function SchemaField(props: FieldProps) {
           <SchemaFields fields={shape.fields} lookup={lookup} value={value} onChange={onChange} depth={depth + 1} />
         </details>
       );
+    case 'record':
+    case 'items':
     case 'json':
       return <JsonField {...props} label={label} hint={hint} />;
     case 'choices':

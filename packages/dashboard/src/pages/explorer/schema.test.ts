@@ -2,10 +2,10 @@ import type { MethodName } from '@gatehouse/contract';
 import { openRpcDocument } from '@gatehouse/contract/openrpc';
 import { describe, expect, test } from 'vitest';
 import { curlLine } from './curl.ts';
-import { createLookup, hintOf, shapeOf } from './schema.ts';
+import { createLookup, hintOf, shapeOf } from '../../ui/schema/schema.ts';
 
 const document = openRpcDocument({ version: '0.0.0' });
-const lookup = createLookup(document);
+const lookup = createLookup(document.components.schemas);
 
 function shapesOf(name: MethodName) {
   const method = document.methods.find((one) => one.name === name);
@@ -46,10 +46,7 @@ describe('the form of a method', () => {
 });
 
 test('stops at missing and cyclic references', () => {
-  const circle = createLookup({
-    ...document,
-    components: { ...document.components, schemas: { a: { $ref: '#/components/schemas/b' }, b: { $ref: '#/components/schemas/a' } } },
-  });
+  const circle = createLookup({ a: { $ref: '#/components/schemas/b' }, b: { $ref: '#/components/schemas/a' } });
   expect(shapeOf({ $ref: '#/components/schemas/a' }, circle)).toEqual({ kind: 'json' });
   expect(shapeOf({ $ref: '#/components/schemas/none' }, circle)).toEqual({ kind: 'json' });
 });

@@ -35,7 +35,7 @@ export const offlineText = [
   'No language model is connected: this is the built-in offline answer of Gatehouse, the same for every question. ',
   'Your message arrived and the gateway works. ',
   'To connect a model, do one of these: ',
-  '(1) run "gatehouse providers add openai", or with the name of another vendor: it asks for the key, and the model can be used at once; ',
+  '(1) open "Get started" in the dashboard, or run "gatehouse setup" in a terminal: both ask for vendor and key, and the model can be used at once; ',
   `(2) set a key in the environment and restart: ${keyNames}; `,
   `(3) start a local model server and restart: ${localNames}. `,
   'Then ask again.',

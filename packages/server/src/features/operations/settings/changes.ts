@@ -46,6 +46,8 @@ export interface Done extends ChangedConfig {
   readonly before: string;
   readonly text: string;
   readonly diff?: string;
+  /** Keys that need a confirmation; only of a dry run. */
+  readonly protected?: readonly string[];
 }
 
 /** Changes of config.yaml, one after another: each is validated as a whole, stored as a version, written and put in force. */
@@ -82,9 +84,10 @@ export class ConfigChanges<Config> {
       throw new AppError('conflict', `The configuration was changed meanwhile: its digest is ${base.digest}`, { param: 'ifDigest' });
     const text = await this.#make(plan, base.text);
     const loaded = await this.#validated(text);
-    if (plan.owner !== undefined) requireOwner(protectedChanges(valueOf(base.text), valueOf(text)), plan.owner);
+    const guarded = plan.owner === undefined ? [] : protectedChanges(valueOf(base.text), valueOf(text));
+    if (plan.owner !== undefined) requireOwner(guarded, plan.owner);
     const paths = changedKeys(this.#deps.schema, this.#configOf(base.text), loaded.config);
-    if (plan.dryRun === true) return this.#preview(base, text, paths);
+    if (plan.dryRun === true) return { ...this.#preview(base, text, paths), protected: guarded };
     if (text === base.text) return { before: text, text, version: base.number, digest: base.digest, changed: [], restart: [] };
     const atMs = this.#deps.clock.now();
     const target = [plan.section, plan.key].filter((part) => part !== undefined).join('.');

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { isScalar, LineCounter, parseDocument, type Scalar, visit } from 'yaml';
 import { isSecretName, redactionMarker } from '../../../kernel/config/secrets.ts';
+import { isReference } from '../../../kernel/config/redacted.ts';
 import { isSecretPath } from '../../../kernel/config/schema-walk.ts';
 
 /** Shorter values occur in other words. */
@@ -28,7 +29,7 @@ export function redactedLines(schema: z.core.$ZodType, text: string, redactText:
     const isNamed = typeof node.value === 'string' && path.some((part) => typeof part === 'string' && isSecretName(part));
     if (!node.range || !(isNamed || isSecretPath(schema, path))) return;
     const value = String(node.value);
-    if (value === '' || /^(?:[^$]{0,16}\$\{[A-Za-z_]\w*\})+$/.test(value) || isHarmless(name, node.value)) return;
+    if (value === '' || isReference(value) || isHarmless(name, node.value)) return;
     hidden.push([node.range[0], node.range[1]]);
     for (const line of value.split('\n')) if (line.trim().length >= leastSecret) secrets.add(line.trim());
   };

@@ -60,6 +60,22 @@ describe('config.read and config.schema', () => {
     expect(JSON.stringify(read)).not.toContain(server.token);
   });
 
+  test('also return what the file says: no defaults, references as written, no secret', async () => {
+    await edit(base.replace('"level": "info"', '"level": "${LEVEL:-info}"'));
+    const { written } = await call('config.read', { section: 'logging', written: true });
+    expect(written).toEqual({ level: '${LEVEL:-info}', modules: {} });
+    await edit(base.replace('"apiKey": "mock-key"', '"apiKey": "Bearer ${MOCK_KEY}"'));
+    const whole = await call('config.read', { written: true });
+    expect(whole.written).toMatchObject({ gateway: { tokens: [{ secret: '[REDACTED]' }] }, providers: { mock: { apiKey: 'Bearer ${MOCK_KEY}' } } });
+    expect(whole.written).not.toHaveProperty('routing');
+    expect(JSON.stringify(whole)).not.toContain(server.token);
+    await edit(base.replace('"mock-key"', '"mock-${KEY}-key"'));
+    expect((await call('config.read', { section: 'providers', written: true })).written).toMatchObject({ mock: { apiKey: '[REDACTED]' } });
+    await edit('{');
+    expect(await call('config.read', { written: true })).not.toHaveProperty('written');
+    expect(await call('config.read', {})).not.toHaveProperty('written');
+  });
+
   test.each(['gatway', '__proto__', 'constructor', 'toString'])('name the valid sections instead of %s', async (section) => {
     for (const name of ['config.read', 'config.schema'] as const)
       await expect(call(name, { section })).rejects.toMatchObject({
@@ -133,6 +149,39 @@ describe('config.set, config.patch and config.apply', () => {
     expect(done).toMatchObject({ patched: true, section: 'logging', value: { level: 'warn', modules: { models: 'warn' } } });
     expect(await call('config.set', { path: 'logging.modules', value: null })).toMatchObject({ ok: true, previous: { models: 'warn' } });
     expect(await text()).toBe(base.replace('"level": "info", "modules": {}', '"level": warn'));
+  });
+
+  test('several changes are one version, all or none', async () => {
+    const changes = [
+      { path: 'logging.level', value: 'warn' },
+      { path: 'logging.modules["a.b"]', value: 'debug' },
+      { path: 'gateway.tokens[0].expiresAt', value: null },
+      { path: 'webhooks.enabled', value: 'false' },
+    ];
+    const { digest, version } = await call('config.set', { path: 'logging.modules.turns', value: 'debug' });
+    await expect(call('config.patch', { changes: [...changes, { path: 'logging.level', value: 'loud' }] })).rejects.toMatchObject({
+      code: 'invalid_params',
+      issues: [{ path: 'logging.level' }],
+    });
+    await expect(call('config.patch', { changes: [...changes, { path: 'gatway.port', value: 1 }] })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(call('config.patch', { changes: [{ path: 'providers.mock.apiKey', value: '[REDACTED]' }] })).rejects.toMatchObject({
+      message: expect.stringContaining('redaction marker'),
+    });
+    await expect(call('config.patch', { changes, path: 'logging.level' })).rejects.toMatchObject({
+      message: 'Expected either changes, or one change',
+    });
+    expect((await call('config.read', {})).digest).toBe(digest);
+    const done = await call('config.patch', { changes, ifDigest: digest });
+    expect(done).toMatchObject({ patched: true, version: version + 1, changed: ['logging.level', 'logging.modules["a.b"]', 'webhooks.enabled'] });
+    expect(parse(await text())).toMatchObject({
+      logging: { level: 'warn', modules: { turns: 'debug', 'a.b': 'debug' } },
+      webhooks: { enabled: false },
+    });
+    expect(await text()).toContain('# how much to log');
+    expect((await call('config.history', { limit: 1 })).entries[0]?.message).toBe(
+      'changed logging.level, logging.modules["a.b"], gateway.tokens[0].expiresAt, webhooks.enabled',
+    );
+    await expect(call('config.patch', { changes, ifDigest: digest })).rejects.toMatchObject({ code: 'conflict' });
   });
 
   test('a section is replaced, and what stays keeps its place', async () => {
@@ -225,6 +274,7 @@ describe('config.set, config.patch and config.apply', () => {
 
   test('a dry run shows the difference without secrets, and changes nothing', async () => {
     const done = await call('config.set', { path: 'providers.mock.apiKey', value: 'sk-another-secret', confirm: true, dryRun: true });
+    expect(done.protected).toEqual(['providers']);
     expect(done).toMatchObject({ dryRun: true, previous: '[REDACTED]', changed: expect.arrayContaining(['providers.mock.apiKey']) });
     expect(done.diff).toMatch(/^--- config.yaml\n\+\+\+ config.yaml \(changed\)\n@@ [^]*\n-.*"apiKey": \[REDACTED\][^]*\n\+.*"apiKey": \[REDACTED\]/);
     expect(done.diff).not.toMatch(/mock-key|sk-another/);
@@ -278,6 +328,10 @@ describe('config.history, config.diff, config.rollback and config.gc', () => {
     const { diff } = await call('config.diff', { sha: first.digest });
     expect(diff).toContain('-"logging": {"level": debug, "modules": {}} # kept\n+"logging": {"level": warn, "modules": {}} # edited\n');
     expect((await call('config.diff', {})).diff).toContain('# edited');
+    const between = await call('config.diff', { sha: first.digest, to: second.digest });
+    expect(between.diff).toContain(`+++ version ${second.version}\n`);
+    expect(between.diff).not.toContain('# edited');
+    await expect(call('config.diff', { to: second.digest })).rejects.toMatchObject({ code: 'invalid_params' });
     expect(diff).not.toContain(server.token);
   });
 

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow, recordAudit } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
+import { dotted } from '../../../kernel/config/config-error.ts';
 import { documentValue, editDocument, EditError } from '../../../kernel/config/edit.ts';
 import { configJsonSchema } from '../../../kernel/config/json-schema.ts';
 import { redactedConfig } from '../../../kernel/config/redacted.ts';
@@ -10,7 +11,7 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { ConfigVersion, SettingsApi } from './api.ts';
 import { ConfigChanges, type ConfigChangesDeps, type Done, type Plan } from './changes.ts';
 import { findConfigVersion, listConfigVersions, readConfigState, type SealedVersion, squashConfigVersions, versionBefore } from './store.ts';
-import { coerced, mergeEdits, pathOf, refuseMarkers, shownAt } from './values.ts';
+import { coerced, mergeEdits, pathOf, refuseMarkers, shownAt, writtenValue } from './values.ts';
 import { digestOf } from './versions.ts';
 
 export interface SettingsDeps<Config extends object> extends ConfigChangesDeps<Config> {
@@ -54,6 +55,26 @@ export function createSettings<Config extends object>(
   /** What all changes of a caller have in common. */
   function planOf(call: CallContext, { ifDigest, confirm, dryRun }: Asked): Pick<Plan, 'origin' | 'ifDigest' | 'dryRun' | 'owner'> {
     return { origin: deps.isLocalOwner(call) ? 'cli' : 'rpc', ifDigest, dryRun, owner: { confirm: confirm === true, isOwner: isOwner(call) } };
+  }
+
+  /** Makes several changes as one. */
+  async function patchAll(params: Asked & { readonly changes: readonly { readonly path: string; readonly value: unknown }[] }, call: CallContext) {
+    const edits = params.changes.map(({ path: text, value }) => {
+      const path = pathOf({ path: text });
+      known(String(path[0]));
+      refuseMarkers(value, path);
+      return { path, value: coerced(schema, path, value) };
+    });
+    const paths = edits.map(({ path }) => dotted(path));
+    return changes.change(
+      {
+        ...planOf(call, params),
+        make: (text) => edits.reduce((current, { path, value }) => editDocument(current, mergeEdits(current, path, value)), text),
+        summary: `changed ${paths.slice(0, 5).join(', ')}${paths.length > 5 ? ` and ${paths.length - 5} more` : ''}`,
+        actionType: 'config.patch',
+      },
+      call,
+    );
   }
 
   async function patch(
@@ -115,10 +136,13 @@ export function createSettings<Config extends object>(
   };
 
   const methods: SettingsMethods = {
-    async 'config.read'({ section }) {
+    async 'config.read'({ section, written }) {
+      const text = configuration.readText();
+      const document = written === true ? writtenValue(schema, text, redactText) : undefined;
       const state = {
         sections,
-        digest: digestOf(configuration.readText()),
+        digest: digestOf(text),
+        ...(document !== undefined && { written: section === undefined ? document : (document[section] ?? null) }),
         restartNeeded: [...configuration.restartNeeded],
         ...(configuration.fault !== undefined && { fault: configuration.fault }),
       };
@@ -155,6 +179,12 @@ export function createSettings<Config extends object>(
     },
 
     async 'config.patch'(params, call) {
+      if (params.changes !== undefined) {
+        if ([params.section, params.key, params.path, params.value].some((one) => one !== undefined))
+          throw new AppError('invalid_params', 'Expected either changes, or one change', { param: 'changes' });
+        const all = await patchAll({ ...params, changes: params.changes }, call);
+        return { patched: params.dryRun !== true, ...changedOf(all, params) };
+      }
       const { done, path, section, key } = await patch(params, 'config.patch', call);
       const value = shownAt(schema, done.text, path, redactText);
       return {
@@ -189,7 +219,12 @@ export function createSettings<Config extends object>(
       return { entries: listed.map(entryOf) };
     },
 
-    async 'config.diff'({ sha }) {
+    async 'config.diff'({ sha, to }) {
+      if (to !== undefined) {
+        if (sha === undefined) throw new AppError('invalid_params', 'sha: is missing; `to` needs a version to begin with', { param: 'sha' });
+        const [from, until] = [await found(sha), await found(to)];
+        return { diff: changes.diff(opened(from), opened(until), [`version ${from.number}`, `version ${until.number}`]) };
+      }
       const now = { text: configuration.readText(), name: 'config.yaml' };
       if (sha !== undefined) {
         const from = await found(sha);
@@ -238,14 +273,14 @@ export function createSettings<Config extends object>(
   return { sections, api, methods };
 }
 
-function changedOf({ changed, restart, digest, version, diff }: Done, { dryRun }: Asked) {
+function changedOf({ changed, restart, digest, version, diff, protected: guarded }: Done, { dryRun }: Asked) {
   return {
     restarting: false as const,
     changed: [...changed],
     restart: [...restart],
     digest,
     version,
-    ...(dryRun === true && { dryRun: true as const, diff: diff ?? '' }),
+    ...(dryRun === true && { dryRun: true as const, diff: diff ?? '', protected: [...(guarded ?? [])] }),
   };
 }
 

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { dotted, type Path, readPath } from '../../../kernel/config/config-error.ts';
-import { documentValue, type Edit } from '../../../kernel/config/edit.ts';
+import { documentValue, type Edit, EditError } from '../../../kernel/config/edit.ts';
 import { asSchemaWants } from '../../../kernel/config/load.ts';
-import { redactedConfig } from '../../../kernel/config/redacted.ts';
+import { redactedConfig, redactedDocument } from '../../../kernel/config/redacted.ts';
 import { bare, schemaAt } from '../../../kernel/config/schema-walk.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { mergePatch, withoutNulls } from '../../../kernel/merge-patch.ts';
@@ -64,6 +64,17 @@ export function shownAt(schema: z.ZodObject, text: string, path: Path, redactTex
   const nested = path.toReversed().reduce<unknown>((part, key) => ({ [key]: part }), value);
   const shown = redactedConfig(schema, nested, redactText);
   return path.reduce<unknown>((part, key) => (typeof part === 'object' && part !== null ? Reflect.get(part, key) : undefined), shown);
+}
+
+/** Returns what a document says, with its references, and its secrets redacted; undefined for one that is not valid YAML. */
+export function writtenValue(schema: z.ZodObject, text: string, redactText: (text: string) => string): Record<string, unknown> | undefined {
+  try {
+    const shown = redactedDocument(schema, documentValue(text), redactText);
+    return isSection(shown) ? shown : undefined;
+  } catch (error) {
+    if (error instanceof EditError) return undefined;
+    throw error;
+  }
 }
 
 function valueAt(value: unknown, path: Path): unknown {

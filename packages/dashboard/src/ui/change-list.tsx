@@ -1,5 +1,5 @@
-import { revealedJson } from '../../ui/revealed.ts';
-import type { ConfigChange } from './config-changes.ts';
+import { revealedJson } from './revealed.ts';
+import type { ConfigChange } from '../data/config-changes.ts';
 
 /** Lists the keys that would change, with their values before and after. */
 export function ChangeList({ changes }: { readonly changes: readonly ConfigChange[] }) {

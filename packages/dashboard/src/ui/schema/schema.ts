@@ -1,5 +1,3 @@
-import type { OpenRpcDocument } from '@gatehouse/contract';
-
 /** The subset of JSON Schema that the forms support. */
 export interface Schema {
   readonly [key: string]: unknown;
@@ -13,9 +11,8 @@ export function isSchema(value: unknown): value is Schema {
 
 const maxHops = 20;
 
-/** Resolves references to the shared schemas of the document; keys next to a reference override it. */
-export function createLookup(document: OpenRpcDocument): Lookup {
-  const shared: Schema = document.components.schemas;
+/** Resolves references to the shared schemas of a document; keys next to a reference override it. */
+export function createLookup(shared: Schema): Lookup {
   return (schema) => {
     let current = isSchema(schema) ? schema : {};
     for (let hop = 0; hop < maxHops; hop++) {
@@ -38,6 +35,8 @@ export type FieldShape =
   | { readonly kind: 'choices'; readonly options: readonly string[] }
   | { readonly kind: 'lines' }
   | { readonly kind: 'object'; readonly fields: readonly { readonly name: string; readonly schema: Schema; readonly required: boolean }[] }
+  | { readonly kind: 'record'; readonly names: readonly string[] | undefined; readonly entry: Schema }
+  | { readonly kind: 'items'; readonly item: Schema }
   | { readonly kind: 'json' };
 
 /** Returns the control for a schema; JSON when no other one fits. */
@@ -56,7 +55,7 @@ export function shapeOf(given: unknown, lookup: Lookup): FieldShape {
     case 'array':
       return shapeOfList(lookup(schema['items']));
     case 'object':
-      return shapeOfObject(schema);
+      return shapeOfObject(schema, lookup);
     default:
       return { kind: 'json' };
   }
@@ -65,12 +64,16 @@ export function shapeOf(given: unknown, lookup: Lookup): FieldShape {
 function shapeOfList(items: Schema): FieldShape {
   const options = stringsOf(items['enum']);
   if (options !== undefined) return { kind: 'choices', options };
+  if (items['type'] === 'object') return { kind: 'items', item: items };
   return items['type'] === 'string' ? { kind: 'lines' } : { kind: 'json' };
 }
 
-function shapeOfObject(schema: Schema): FieldShape {
-  const { properties } = schema;
-  if (!isSchema(properties) || Object.keys(properties).length === 0) return { kind: 'json' };
+function shapeOfObject(schema: Schema, lookup: Lookup): FieldShape {
+  const { properties, additionalProperties } = schema;
+  if (!isSchema(properties) || Object.keys(properties).length === 0) {
+    if (!isSchema(additionalProperties) || Object.keys(additionalProperties).length === 0) return { kind: 'json' };
+    return { kind: 'record', names: stringsOf(lookup(schema['propertyNames'])['enum']), entry: additionalProperties };
+  }
   const required = new Set(stringsOf(schema['required']) ?? []);
   return {
     kind: 'object',

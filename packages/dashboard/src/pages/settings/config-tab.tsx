@@ -1,0 +1,152 @@
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import type { FieldErrors } from '../../data/field-errors.ts';
+import { navigate } from '../../router.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { Empty } from '../../ui/parts.tsx';
+import { SettingFormContext } from '../../ui/schema/form.ts';
+import type { Setting } from '../../ui/schema/setting.ts';
+import { elementId, partOf } from '../../ui/schema/setting-props.tsx';
+import { SettingView } from '../../ui/schema/setting-view.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
+import { SaveBar } from './save-bar.tsx';
+import { SearchResults } from './search-results.tsx';
+import { findableSettings } from './search-settings.ts';
+import { groupSections } from './section-groups.ts';
+import { SectionView } from './section-view.tsx';
+import { useCheck } from './use-check.ts';
+import type { Config, ConfigSchema } from './use-config.ts';
+import type { Draft } from './use-draft.ts';
+
+/** All settings, a section at a time, or those that a search finds. */
+export function ConfigTab({
+  config,
+  draft,
+  schema: { lookup, sections },
+  section: wanted,
+  reload,
+}: {
+  readonly config: Config;
+  readonly draft: Draft;
+  readonly schema: ConfigSchema;
+  readonly section: string | undefined;
+  readonly reload: () => void;
+}) {
+  const [query, setQuery] = useState('');
+  const deferred = useDeferredValue(query);
+  const [target, setTarget] = useState<{ readonly id: string }>();
+  const reached = useRef<object>(undefined);
+  const findable = useMemo(() => findableSettings(sections, lookup), [sections, lookup]);
+  const groups = useMemo(() => groupSections(sections), [sections]);
+  const check = useCheck(draft.changes, draft.digest);
+  const errors = useMemo(
+    (): FieldErrors => (draft.problems.size === 0 ? check.errors : new Map([...check.errors, ...draft.problems])),
+    [check, draft.problems],
+  );
+  const current = sections.find(({ id }) => id === wanted) ?? groups[0]?.sections[0];
+  const changed = useMemo(() => new Set(draft.changes.map(({ path }) => path[0])), [draft.changes]);
+
+  // Another section, or the first results, begin at the top.
+  const top = useRef<HTMLDivElement>(null);
+  const shownPart = query === '' ? current?.id : '';
+  useEffect(() => {
+    const element = top.current;
+    if (element !== null && element.getBoundingClientRect().top < 0) element.scrollIntoView();
+  }, [shownPart]);
+
+  // Shows the key that a search result or a message leads to, once its section is drawn.
+  useEffect(() => {
+    const element = target === undefined || target === reached.current || query !== '' ? null : document.getElementById(target.id);
+    if (element === null) return;
+    reached.current = target;
+    element.scrollIntoView({ block: 'center' });
+    element.querySelector<HTMLElement>('input, select, textarea, button')?.focus({ preventScroll: true });
+  }, [target, query, current]);
+
+  const show = (setting: Setting): void => {
+    setQuery('');
+    setTarget({ id: elementId(setting) });
+    navigate(pathOf(String(setting.path[0])));
+  };
+
+  return (
+    <SettingFormContext value={draft.form}>
+      <div className="settings" ref={top}>
+        <div className="settings-side">
+          <SearchField label="Search settings" hint="Search settings" value={query} onChange={setQuery} />
+          <nav className="settings-nav" aria-label="Sections">
+            {groups.map((group) => (
+              <div key={group.title}>
+                <p className="settings-nav-title">{group.title}</p>
+                {group.sections.map(({ id, title }) => (
+                  <PageLink
+                    key={id}
+                    to={pathOf(id)}
+                    className="settings-nav-item"
+                    current={query === '' && id === current?.id}
+                    onFollow={() => setQuery('')}
+                  >
+                    {title}
+                    {changed.has(id) && <span className="dot accent" role="img" aria-label="changed" />}
+                    {[...errors.keys()].some((one) => one === id || one.startsWith(`${id}.`)) && (
+                      <span className="dot bad" role="img" aria-label="has errors" />
+                    )}
+                  </PageLink>
+                ))}
+              </div>
+            ))}
+          </nav>
+          <select
+            className="settings-select"
+            aria-label="Section"
+            value={current?.id ?? ''}
+            onChange={({ target: { value } }) => {
+              setQuery('');
+              navigate(pathOf(value));
+            }}
+          >
+            {groups.map((group) => (
+              <optgroup key={group.title} label={group.title}>
+                {group.sections.map(({ id, title }) => (
+                  <option key={id} value={id}>
+                    {title}
+                    {changed.has(id) ? ' (changed)' : ''}
+                  </option>
+                ))}
+              </optgroup>
+            ))}
+          </select>
+        </div>
+        <div className="settings-main">
+          {query !== '' ? (
+            <SearchResults query={deferred} findable={findable} config={config} draft={draft} errors={errors} onShow={show} />
+          ) : current === undefined ? (
+            <Empty title="No settings" />
+          ) : current.shape.kind === 'object' || current.shape.kind === 'record' ? (
+            <SectionView
+              key={current.id}
+              setting={current}
+              value={partOf(draft.document, current.id)}
+              stored={partOf(draft.stored, current.id)}
+              inForce={partOf(config.inForce, current.id)}
+              errors={errors}
+            />
+          ) : (
+            <SettingView
+              key={current.id}
+              setting={current}
+              value={partOf(draft.document, current.id)}
+              stored={partOf(draft.stored, current.id)}
+              inForce={partOf(config.inForce, current.id)}
+              errors={errors}
+            />
+          )}
+          <SaveBar draft={draft} check={check} errors={errors} reload={reload} onShow={show} findable={findable} />
+        </div>
+      </div>
+    </SettingFormContext>
+  );
+}
+
+function pathOf(section: string): string {
+  return `/settings/config/${encodeURIComponent(section)}`;
+}

@@ -1,0 +1,125 @@
+import { GatehouseError } from '@gatehouse/client';
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
+import { ChangeList } from '../../ui/change-list.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { GitDiffView } from '../../ui/diff-view.tsx';
+import { Button, Failure, Notice } from '../../ui/parts.tsx';
+import { type Check, toWire } from './use-check.ts';
+import type { Draft } from './use-draft.ts';
+
+/** What a save did. */
+export interface Saved {
+  readonly version: number;
+  readonly changed: readonly string[];
+  readonly restart: readonly string[];
+}
+
+/** Shows what would be written to config.yaml, and writes it unless the file has changed since. */
+export function ReviewDialog({
+  draft: { changes, digest, meanwhile },
+  check,
+  reload,
+  onSaved,
+  onClose,
+}: {
+  readonly draft: Draft;
+  readonly check: Check;
+  readonly reload: () => void;
+  readonly onSaved: (saved: Saved) => void;
+  readonly onClose: () => void;
+}) {
+  const { client } = useSession();
+  const { busy, error, run } = useAction();
+  const [confirmed, setConfirmed] = useState<string>();
+  const preview = check.changes === changes ? check.preview : undefined;
+  const guarded = preview?.protected ?? [];
+  const isConfirmed = guarded.length === 0 || confirmed === guarded.join();
+  const hasConflict = error instanceof GatehouseError && error.code === 'conflict';
+  const save = async (): Promise<void> => {
+    try {
+      const { version, changed, restart } = await client.call('config.patch', {
+        changes: toWire(changes),
+        ifDigest: digest,
+        ...(guarded.length > 0 && { confirm: true }),
+      });
+      onSaved({ version, changed, restart });
+    } finally {
+      // After a conflict the changes move onto the new version, and are shown here again.
+      reload();
+    }
+  };
+  return (
+    <Dialog title="Review and save" onClose={onClose} wide>
+      <div className="dialog-body">
+        {hasConflict && (
+          <Notice tone="warn">
+            <div className="meanwhile">
+              <p>
+                <strong>config.yaml was changed meanwhile; nothing was saved.</strong> Below your changes are made in the new version: check them, and
+                save again.
+              </p>
+              {meanwhile.length > 0 && <ChangeList changes={meanwhile} />}
+            </div>
+          </Notice>
+        )}
+        {preview === undefined ? (
+          check.changes === changes && check.error !== undefined ? (
+            <Failure error={check.error} />
+          ) : (
+            <p className="hint" role="status">
+              Checking…
+            </p>
+          )
+        ) : (
+          <>
+            <Outcome live={preview.changed.filter((key) => !preview.restart.includes(key))} restart={preview.restart} />
+            {preview.diff === undefined || preview.diff === '' ? (
+              <p role="status">No changes.</p>
+            ) : (
+              <GitDiffView text={preview.diff} label="Changes of config.yaml" />
+            )}
+            {guarded.length > 0 && (
+              <label className="check guarded">
+                <input type="checkbox" checked={isConfirmed} onChange={({ target }) => setConfirmed(target.checked ? guarded.join() : undefined)} />
+                <span>
+                  I confirm the change of {plural(guarded.length, 'protected key')}: <span className="mono">{guarded.join(', ')}</span>. Such keys
+                  decide who may do what.
+                </span>
+              </label>
+            )}
+          </>
+        )}
+      </div>
+      {error !== undefined && !hasConflict && <Failure error={error} />}
+      <footer>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" disabled={busy || preview === undefined || !isConfirmed} onClick={() => run(save)}>
+          {busy ? 'Saving…' : 'Save'}
+        </Button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function Outcome({ live, restart }: { readonly live: readonly string[]; readonly restart: readonly string[] }) {
+  if (live.length + restart.length === 0) return null;
+  return (
+    <dl className="facts">
+      {live.length > 0 && (
+        <>
+          <dt>In force at once</dt>
+          <dd className="mono">{live.join(', ')}</dd>
+        </>
+      )}
+      {restart.length > 0 && (
+        <>
+          <dt>After a restart</dt>
+          <dd className="mono">{restart.join(', ')}</dd>
+        </>
+      )}
+    </dl>
+  );
+}

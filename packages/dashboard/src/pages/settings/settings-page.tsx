@@ -1,0 +1,70 @@
+import { useSession } from '../../data/context.ts';
+import type { Loaded } from '../../data/use-load.ts';
+import { useLeaveGuard } from '../../router.ts';
+import { AdminOnly, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { ConfigTab } from './config-tab.tsx';
+import { HistoryTab } from './history-tab.tsx';
+import { SettingsNotices } from './notices.tsx';
+import { type Config, type ConfigSchema, useConfig, useConfigSchema } from './use-config.ts';
+import { useDraft } from './use-draft.ts';
+
+export const settingsPath = '/settings';
+
+const tabs = [
+  { path: '', name: 'Configuration' },
+  { path: 'history', name: 'History' },
+] as const;
+
+/** The settings at `/settings`, with a section of the configuration at `/settings/config/<section>`. */
+export function SettingsPage({ rest }: { readonly rest: string | undefined }) {
+  const { admin } = useSession();
+  return admin ? <Loading rest={rest ?? ''} /> : <AdminOnly title="Settings" />;
+}
+
+function Loading({ rest }: { readonly rest: string }) {
+  const config = useConfig();
+  const schema = useConfigSchema();
+  const [part = '', section] = rest.split('/');
+  const tab = part === 'config' ? '' : part;
+  return (
+    <Page title="Settings" lead="What the gateway is configured to do. Everything is kept in config.yaml; secrets have their own store.">
+      {config.error !== undefined && <Failure error={config.error} onRetry={config.reload} />}
+      {schema.error !== undefined && <Failure error={schema.error} onRetry={schema.reload} />}
+      <Tabs
+        label="Parts of the settings"
+        tabs={tabs.map(({ path, name }) => ({ to: path === '' ? settingsPath : `${settingsPath}/${path}`, name, current: path === tab }))}
+      />
+      {config.data === undefined || schema.data === undefined ? (
+        (config.loading || schema.loading) && <Skeleton lines={8} />
+      ) : (
+        <Settings config={config.data} reload={config.reload} schema={schema.data} tab={tab} section={section} />
+      )}
+    </Page>
+  );
+}
+
+function Settings({
+  config,
+  reload,
+  schema,
+  tab,
+  section,
+}: {
+  readonly config: Config;
+  readonly reload: Loaded<Config>['reload'];
+  readonly schema: ConfigSchema;
+  readonly tab: string;
+  readonly section: string | undefined;
+}) {
+  const draft = useDraft(config, schema.lookup);
+  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, 'The changed settings are not saved. Leave anyway?', settingsPath);
+  return (
+    <>
+      <SettingsNotices config={config} draft={draft} />
+      {tab === '' && <ConfigTab config={config} draft={draft} schema={schema} section={section} reload={reload} />}
+      {tab === 'history' && <HistoryTab config={config} />}
+      {!tabs.some(({ path }) => path === tab) && <Empty title="No such tab" />}
+    </>
+  );
+}
