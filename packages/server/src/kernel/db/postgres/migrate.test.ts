@@ -87,6 +87,20 @@ describe.skipIf(findPostgres() === undefined)('on a PostgreSQL server', () => {
     await expect(migrate(latin, [create])).rejects.toMatchObject({ reason: 'unusable' });
   });
 
+  it('says that the role may not create tables, unless it has them', async () => {
+    await using client = await createDatabase();
+    const role = `limited_${databases}`;
+    await client.query(`CREATE ROLE ${role}; SET ROLE ${role}`);
+    await expect(migrate(client, [create])).rejects.toMatchObject({
+      reason: 'unusable',
+      message: expect.stringContaining(`the role ${role} may not create tables in its schema public`),
+    });
+    await client.query('RESET ROLE');
+    await migrate(client, [create]);
+    await client.query(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}; SET ROLE ${role}`);
+    expect(await migrate(client, [create])).toMatchObject({ applied: [] });
+  });
+
   it('says what is wrong with the schema that search_path names, and works in any other', async () => {
     await using client = await createDatabase();
     await client.query('CREATE SCHEMA "Two Words"; CREATE SCHEMA apart');

@@ -49,6 +49,7 @@ export async function migratePostgres(client: MigrationClient, migrations: reado
     const applied = await readApplied(client, place);
     const pending = pendingSteps({ place, applied, steps, programVersion: options.programVersion });
     const isNew = applied.length === 0;
+    if (isNew) await checkPermission(client, place);
     if (!isNew && pending.length > 0) await awaitActive(client, place, pending);
     for (const group of isNew ? [pending] : pending.map((step) => [step])) await applyGroup(client, group, isNew, options);
     const schemaVersion = Math.max(applied.at(-1)?.number ?? 0, steps.at(-1)?.number ?? 0);
@@ -98,6 +99,19 @@ export async function checkDatabase(client: MigrationClient): Promise<string> {
     );
   }
   return place;
+}
+
+/** @throws StartError when the role may not make the tables; one that has them needs no such permission. */
+export async function checkPermission(client: MigrationClient, place: string): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT current_user AS role, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS allowed`,
+  );
+  const { role, schema, allowed } = rows[0] ?? {};
+  if (allowed === true) return;
+  throw new StartError(
+    'unusable',
+    `${place}: the role ${String(role)} may not create tables in its schema ${String(schema)}. Make it the owner of the database, or GRANT CREATE ON SCHEMA ${String(schema)}.`,
+  );
 }
 
 /** Waits until no other program changes the schema. May be held more than once by the same connection. */
