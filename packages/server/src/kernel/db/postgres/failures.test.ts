@@ -268,4 +268,16 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     await rig.db.write(addNote, { text: 'second' });
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
+
+  it('says that the server has no connection left, instead of that it cannot be reached', async ({ expect }) => {
+    await using rig = await open();
+    const url = new URL(rig.url);
+    const role = `few_${url.pathname.slice(1)}`;
+    await using admin = await connectTo(rig.url);
+    await admin.client.query(`CREATE ROLE ${role} LOGIN CONNECTION LIMIT 1; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO ${role}`);
+    url.username = role;
+    await using db = await openInlinePostgres({ address: { url: url.href }, operations, migrations, poolSize: 6, clock: quickClock });
+    await db.write(addNote, { text: 'on the only connection' });
+    await expect(db.read(listTexts, {})).rejects.toMatchObject({ code: 'unavailable', message: expect.stringContaining('no connection left') });
+  });
 });
