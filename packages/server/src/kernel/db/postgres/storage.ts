@@ -11,7 +11,7 @@ import { createLanes } from './lanes.ts';
 import { Link } from './link.ts';
 import { placeOf } from './place.ts';
 import { migratePostgres } from './migrate.ts';
-import { explainPostgresError, isConnectionFailure, isDiskFailure, isUnknownAuthority, LostConnection } from './postgres-errors.ts';
+import { explainPostgresError, isConnectionFailure, isDiskFailure, isUnknownAuthority, LostConnection, sqlState } from './postgres-errors.ts';
 import { createReads } from './reads.ts';
 import { type Inspection, inspectServer } from './server-settings.ts';
 import { createTransactions } from './transaction.ts';
@@ -79,6 +79,8 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     onFault(fault, reason);
   }
   function onReach(error: unknown): void {
+    // The server allows no more connections: the open ones go on writing.
+    if (sqlState(error) === '53300' && lanes.some(({ current }) => current !== undefined)) return;
     isAway = error !== undefined;
     report(error instanceof Error ? error.message : undefined);
   }
