@@ -13,6 +13,7 @@ import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
 import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
+import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
@@ -46,7 +47,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes, secrets } = foundation;
-  const { core, db, bus, clock } = assembly;
+  const { core, live, db, bus, clock } = assembly;
   const settings = await wireSettings(assembly, lifetime);
   // Parts below that parts above call.
   const late = {
@@ -60,14 +61,16 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const events = building.use(await createEvents(core('events')));
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
-  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
-  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
+  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
+  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
 
+  let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
   const inbox = createInbox(assembly);
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
+    owners: tokens.owners,
     models,
     generate,
     embedder,
@@ -83,6 +86,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     autonomy,
     inbox: inbox.api,
+    identityOf,
+    address: () => address,
     stops: late.stops,
     disk: foundation.disk,
   });
@@ -164,7 +169,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
-  let address: string | null = null;
   const system = wireSystem(assembly, {
     address: () => address,
     connections: () => listeners.connections(),
@@ -197,6 +201,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       settings: settings.api,
       secrets: secrets.api,
       config: () => configuration.current,
+      readUses: () => db.read(readModelUses, {}),
       readText: () => configuration.readText(),
       env: options.env,
       redactText: options.redactor.redact,
@@ -213,11 +218,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     handlers,
     documents: system.documents,
     tokens: tokens.api,
+    requestLimits: (tokenId) => tokens.owners.requestLimits(tokenId),
     turns: turns.api,
     responses: responses.api,
     media: media.api,
     receipts: receipts.api,
     webhooks: unattended.webhooks,
+    authorization: mcp.authorization,
     events: events.api,
     sessions: sessions.api,
     models,

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Health } from '@gatehouse/contract';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import type { McpAuthorizationApi } from '../features/agents/mcp/api.ts';
 import type { ReceiptsApi } from '../features/conversations/receipts/api.ts';
 import type { SessionsApi } from '../features/conversations/sessions/api.ts';
 import type { EventsApi } from '../features/operations/events/api.ts';
@@ -32,7 +33,7 @@ import { OpenCalls } from './open-calls.ts';
 import { listen, openServer } from './open-server.ts';
 import { createOriginPolicy } from './origin.ts';
 import { owner } from './owner.ts';
-import { RequestLimits } from './request-limits.ts';
+import { RequestLimits, type RequestLimitsDeps } from './request-limits.ts';
 import { createRouter } from './router.ts';
 import { createDashboardRoutes } from './routes/dashboard.ts';
 import { createEventStreams } from './routes/event-stream.ts';
@@ -45,11 +46,14 @@ export interface GatewayDeps {
   readonly config: Live<GatewayConfig>;
   readonly handlers: Handlers;
   readonly tokens: TokensApi;
+  /** Limits of requests of a token and of its person. */
+  readonly requestLimits?: RequestLimitsDeps['requestLimits'];
   readonly turns: TurnsApi;
   readonly media: MediaLibrary;
   readonly responses: ResponsesApi;
   readonly receipts: ReceiptsApi;
   readonly webhooks: WebhooksApi;
+  readonly authorization: McpAuthorizationApi;
   readonly events: EventsApi;
   readonly sessions: Pick<SessionsApi, 'said' | 'target'>;
   readonly models: Models;
@@ -114,6 +118,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     limits: config.mcp,
     bodyLimit: () => deps.config.current.httpBodyLimitBytes,
     limiter: limits.common,
+    refusalOf: (tokenId, cost) => limits.refusalOf(tokenId, cost),
     clock,
   });
   const open = new OpenCalls(clock, deps.log);

@@ -1,4 +1,4 @@
-import { TokenCompat, TokenId, TokenScope } from '@gatehouse/contract';
+import { OwnerLimits, PersonName, TokenCompat, TokenId, TokenScope } from '@gatehouse/contract';
 import * as z from 'zod';
 import { isAddressRange } from './address.ts';
 import { McpConfig } from './mcp/config.ts';
@@ -23,6 +23,10 @@ export const GatewayConfig = z.strictObject({
         agents: z.array(z.string()).min(1).optional().describe('The only agents that the token may reach.'),
         expiresAt: z.int().min(0).optional().describe('End of validity, in milliseconds since the epoch.'),
         compat: TokenCompat().optional().describe('Overrides `gateway.compat` for this token.'),
+        person: PersonName()
+          .optional()
+          .describe('The person that the token belongs to: conversations, memories, approvals and budgets are those of the person.'),
+        ...OwnerLimits(),
       }),
     )
     .default([])
@@ -48,6 +52,17 @@ export const GatewayConfig = z.strictObject({
     })
     .optional()
     .describe('HTTPS instead of HTTP; the files are reloaded when they change.'),
+  publicUrl: z
+    .string()
+    .refine(
+      (text) => /^https?:\/\/[^/\s?#@]+\/?$/i.test(text) && URL.canParse(text),
+      'expected an address without a path, such as https://gate.example.org',
+    )
+    .optional()
+    .meta({ apply: 'live' })
+    .describe(
+      'Address at which browsers and other programs reach the gateway, when it differs from host and port (behind a proxy). Its host need not be in allowedHosts.',
+    ),
   allowedHosts: z
     .array(z.string().min(1))
     .default([])

@@ -17,11 +17,13 @@ import { createHealth } from './health.ts';
 type Used =
   | 'handlers'
   | 'tokens'
+  | 'requestLimits'
   | 'turns'
   | 'media'
   | 'responses'
   | 'receipts'
   | 'webhooks'
+  | 'authorization'
   | 'events'
   | 'sessions'
   | 'models'

@@ -84,6 +84,10 @@ async function deliver(server: TestServer, path: string): Promise<number> {
   return (await post(server, `/hooks/${path}`, body, { 'x-webhook-signature': signature, 'x-forwarded-for': '203.0.113.9' })).status;
 }
 
+const Introspected = z.looseObject({
+  result: z.looseObject({ budgets: z.array(z.looseObject({ scope: z.string(), cap: z.string() })) }),
+});
+
 const rows: readonly Row[] = [
   {
     keys: ['logging'],
@@ -163,6 +167,53 @@ const rows: readonly Row[] = [
     see: async (server) => (await server.client.call('heartbeat.get', { agentId: 'default' })).effective.intervalMs,
     before: 1_800_000,
     after: 60_000,
+  },
+  {
+    keys: ['scheduler.cron'],
+    patch: { scheduler: { cron: { enabled: false, builtIn: { memoryReview: { enabled: true } } } } },
+    see: async (server) => [
+      (await server.client.call('cron.status', {})).state,
+      (await server.client.call('cron.list', {})).jobs.some(({ name }) => name.includes('review')),
+    ],
+    before: ['active', false],
+    after: ['disabled', true],
+  },
+  {
+    keys: ['scheduler.cron.maxJobs'],
+    patch: { scheduler: { cron: { maxJobs: 1 } } },
+    async see(server) {
+      const schedule = { kind: 'every' as const, everyMs: 86_400_000 };
+      const add = (name: string) => server.client.call('cron.add', { name, schedule, payload: { kind: 'delivery', text: 'Hello' } });
+      const outcomes = [await refusal(add('first')), await refusal(add('second'))];
+      for (const jobName of ['first', 'second']) await refusal(server.client.call('cron.remove', { jobName }));
+      return outcomes;
+    },
+    before: ['ok', 'ok'],
+    after: ['ok', 'precondition_failed'],
+  },
+  {
+    keys: ['security.agentToAgent'],
+    patch: { security: { agentToAgent: { graphMaxGlobalSubAgents: 7 } } },
+    async see(server) {
+      const status = await server.client.call('graph.status', {});
+      return 'concurrency' in status ? status.concurrency.maxGlobalSubAgents : undefined;
+    },
+    before: 20,
+    after: 7,
+  },
+  {
+    keys: ['security.agentToAgent.allowAgents'],
+    patch: { security: { agentToAgent: { allowAgents: ['default'] } } },
+    see: (server) => callTool(server, 'agents_list'),
+    before: expect.stringContaining('plain'),
+    after: expect.not.stringContaining('plain'),
+  },
+  {
+    keys: ['media'],
+    patch: { media: { maxFileBytes: 1024 } },
+    see: async (server) => (await post(server, '/media?fileName=a.txt', 'x'.repeat(2_000), { 'content-type': 'text/plain' })).status,
+    before: 201,
+    after: 413,
   },
   {
     keys: ['links'],
@@ -266,6 +317,13 @@ const rows: readonly Row[] = [
     after: 200,
   },
   {
+    keys: ['gateway.publicUrl'],
+    patch: { gateway: { publicUrl: 'https://gate.example' } },
+    see: (server) => statusWith(server, { host: 'gate.example' }),
+    before: 403,
+    after: 200,
+  },
+  {
     keys: ['gateway.corsOrigins'],
     patch: { gateway: { corsOrigins: ['https://app.example'] } },
     see: (server) => statusWith(server, { origin: 'https://app.example' }),
@@ -293,6 +351,21 @@ const rows: readonly Row[] = [
     see: async (server) => (await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })).status,
     before: 401,
     after: 200,
+  },
+  {
+    keys: ['persons'],
+    patch: { persons: { ada: { budgets: { perHourTokens: 1 }, rateLimit: { maxRequests: 1 } } } },
+    async see(server) {
+      const made = await server.client.call('tokens.create', { scopes: ['rpc'], person: 'ada' });
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'capabilities.introspect', params: {} });
+      const ask = () => post(server, '/rpc', body, { authorization: `Bearer ${made.secret}` });
+      const { result } = Introspected.parse(await (await ask()).json());
+      const { status } = await ask();
+      await server.client.call('tokens.revoke', { id: made.id });
+      return [result.budgets.filter(({ scope }) => scope === 'person').map(({ cap }) => cap), status];
+    },
+    before: [[], 200],
+    after: [['perHourTokens'], 429],
   },
   {
     keys: ['gateway.wsMessageRateLimit', 'gateway.wsMaxInFlight'],
@@ -339,7 +412,7 @@ beforeAll(async () => {
     tools: [act],
     config: {
       webhooks: { token: secret, mappings: [{ id: 'patient', match: { path: 'patient' }, model: 'mock/mock-other' }] },
-      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['act', 'web_search'] } }, plain: {} },
+      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['act', 'web_search', 'agents_list'] } }, plain: {} },
     },
   });
   first = JSON.parse(server.configuration.readText());
