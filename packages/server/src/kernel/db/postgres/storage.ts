@@ -79,7 +79,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     onFault(fault, reason);
   }
   function onReach(error: unknown): void {
-    // The server allows no more connections: the open ones go on writing.
+    // The server allows no more connections: the open ones continue to write.
     if (sqlState(error) === '53300' && lanes.some(({ current }) => current !== undefined)) return;
     isAway = error !== undefined;
     report(error instanceof Error ? error.message : undefined);
