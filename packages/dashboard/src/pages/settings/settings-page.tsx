@@ -6,6 +6,8 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { ConfigTab } from './config-tab.tsx';
 import { HistoryTab } from './history-tab.tsx';
 import { SettingsNotices } from './notices.tsx';
+import { ProvidersTab } from './providers-tab.tsx';
+import { SecretsTab } from './secrets-tab.tsx';
 import { type Config, type ConfigSchema, useConfig, useConfigSchema } from './use-config.ts';
 import { useDraft } from './use-draft.ts';
 
@@ -13,6 +15,8 @@ export const settingsPath = '/settings';
 
 const tabs = [
   { path: '', name: 'Configuration' },
+  { path: 'providers', name: 'Providers' },
+  { path: 'secrets', name: 'Secrets' },
   { path: 'history', name: 'History' },
 ] as const;
 
@@ -63,6 +67,8 @@ function Settings({
     <>
       <SettingsNotices config={config} draft={draft} />
       {tab === '' && <ConfigTab config={config} draft={draft} schema={schema} section={section} reload={reload} />}
+      {tab === 'providers' && <ProvidersTab config={config} />}
+      {tab === 'secrets' && <SecretsTab config={config} />}
       {tab === 'history' && <HistoryTab config={config} />}
       {!tabs.some(({ path }) => path === tab) && <Empty title="No such tab" />}
     </>
