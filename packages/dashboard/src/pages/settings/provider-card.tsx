@@ -1,7 +1,7 @@
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { clockTime, count, plural } from '../../data/format.ts';
+import { clockTime, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { Badge, Button, Failure, IconButton } from '../../ui/parts.tsx';
 import { ProviderBadge, type ProviderState, ProviderTrouble, stateTones } from '../agents/provider-state.tsx';
@@ -106,7 +106,7 @@ export function ProviderCard({
 }
 
 /** What a test found: a sentence, the next step, and what the provider said. */
-export function TestOutcome({ test: { verdict, message, nextStep, cause, model, latencyMs, models } }: { readonly test: Test }) {
+export function TestOutcome({ test: { verdict, message, nextStep, cause, model, models } }: { readonly test: Test }) {
   const isGood = verdict === 'ok' || verdict === 'slow';
   return (
     <div className={`notice ${verdict === 'ok' ? 'good' : isGood ? 'warn' : 'bad'}`}>
@@ -114,8 +114,10 @@ export function TestOutcome({ test: { verdict, message, nextStep, cause, model, 
         <p>
           <strong>{message}.</strong>{' '}
           {isGood
-            ? `${model} answered in ${count(latencyMs)} ms${models.length > 0 ? `; ${plural(models.length, 'model')} listed` : ''}.`
-            : (nextStep ?? '')}
+            ? `Called: ${model}.${models.length > 0 ? ` It lists ${plural(models.length, 'model')}.` : ''}`
+            : nextStep === undefined
+              ? ''
+              : `${nextStep}.`}
         </p>
         {cause !== undefined && <p dir="auto">{cause}</p>}
       </div>

@@ -11,7 +11,7 @@ import { valueAt } from '../../ui/schema/paths.ts';
 import type { ProviderState } from '../agents/provider-state.tsx';
 import { type ModelDraft, ModelRows, toDrafts, toModels } from './model-rows.tsx';
 import { TestOutcome } from './provider-card.tsx';
-import type { Config } from './use-config.ts';
+import type { Config } from '../../data/use-config.ts';
 
 type ProviderSet = ParamsInput<'providers.set'>;
 

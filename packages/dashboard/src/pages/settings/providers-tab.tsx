@@ -5,7 +5,7 @@ import { Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { type ProviderState, useProviderStates } from '../agents/provider-state.tsx';
 import { ProviderCard } from './provider-card.tsx';
 import { ProviderForm } from './provider-form.tsx';
-import type { Config } from './use-config.ts';
+import type { Config } from '../../data/use-config.ts';
 
 /** The model providers: added, tested, changed and removed, with the state of each key. */
 export function ProvidersTab({ config }: { readonly config: Config }) {

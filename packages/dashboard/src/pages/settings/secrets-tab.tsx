@@ -8,7 +8,7 @@ import { Badge, Button, Empty, Failure, IconButton, Notice, Skeleton } from '../
 import { valueAt } from '../../ui/schema/paths.ts';
 import { SearchField } from '../../ui/search-field.tsx';
 import { SecretForm } from './secret-form.tsx';
-import type { Config } from './use-config.ts';
+import type { Config } from '../../data/use-config.ts';
 
 export type Secret = Result<'env.list'>['secrets'][number];
 

@@ -8,8 +8,9 @@ import { HistoryTab } from './history-tab.tsx';
 import { SettingsNotices } from './notices.tsx';
 import { ProvidersTab } from './providers-tab.tsx';
 import { SecretsTab } from './secrets-tab.tsx';
-import { type Config, type ConfigSchema, useConfig, useConfigSchema } from './use-config.ts';
-import { useDraft } from './use-draft.ts';
+import { useModelNames } from '../../data/model-names.ts';
+import { type Config, type ConfigSchema, useConfig, useConfigSchema } from '../../data/use-config.ts';
+import { useDraft } from '../../ui/schema/use-draft.ts';
 
 export const settingsPath = '/settings';
 
@@ -61,7 +62,7 @@ function Settings({
   readonly tab: string;
   readonly section: string | undefined;
 }) {
-  const draft = useDraft(config, schema.lookup);
+  const draft = useDraft(config, schema.lookup, useModelNames());
   useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, 'The changed settings are not saved. Leave anyway?', settingsPath);
   return (
     <>
