@@ -2,6 +2,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { freePort } from '@gatehouse/testkit/free-port';
+import { onPostgres } from '@gatehouse/testkit/sql';
 import { describe, expect, test } from 'vitest';
 import { spawnDaemon, startDaemon } from '../proving/lib/daemon.ts';
 import { makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
@@ -155,7 +156,7 @@ describe.concurrent('a start that cannot succeed says why and exits', () => {
     expected(text).toMatch(/port|in use|taken/i);
   });
 
-  test('a database that is damaged', async ({ expect: expected }) => {
+  test.skipIf(onPostgres)('a database that is damaged', async ({ expect: expected }) => {
     const home = await makeHome();
     const port = await freePort();
     await writeConfig(home, {});

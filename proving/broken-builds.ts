@@ -173,6 +173,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'pipes-for-git': () => wrongOf(proveSpecialFiles({ rounds: 1, raced: 0, broken: 'pipes-for-git' })),
   'query-on-main': async () => (await proveLoopDelay({ streams: 10, forMs: 200, conversations: 3, watched: true, broken: 'query-on-main' })).onMain,
   'raw-address-key': (seed) => wrongOf(proveGuessing({ guesses: 60, seed, broken: 'raw-address-key' })),
+  'differences-as-they-are': async (seed) => (await proveCanaries({ seed, failures: false, brief: true, broken: 'differences-as-they-are' })).found,
   'redactor-with-a-limit': async (seed) => (await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' })).found,
   'replay-all': () => wrongOf(proveCatchUp({ jobs: 12, speed: 30, broken: 'replay-all' }), /began within/),
   'resend-on-resume': async (seed) =>

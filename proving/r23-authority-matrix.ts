@@ -69,6 +69,8 @@ const openToAll: Readonly<Record<string, number>> = {
   '/': 200,
   // No file has this name; the dashboard's own are known to its page alone.
   '/assets/*file': 404,
+  // A state that was not made here is worth nothing, whatever token comes with it.
+  '/oauth/callback': 400,
   // No token replaces the signature of a webhook.
   '/hooks/webhook': 401,
   '/hooks/*path': 401,

@@ -9,6 +9,7 @@ import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
 import { agentWithTools, keyHere, toolFiles, toolsConfig, useTools } from './lib/canary-tools.ts';
+import { useConfiguration } from './lib/canary-config.ts';
 import { sealInto, storedName, useSecrets } from './lib/canary-secrets.ts';
 import { sayTo, type Target } from './lib/canary-transports.ts';
 import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
@@ -65,6 +66,7 @@ export async function proveCanaries(options: {
     first: canaries.make('a provider key', 'sk-'),
     env: canaries.make('a provider key from the environment'),
     stored: canaries.make('a provider key of the secret store'),
+    further: canaries.make('a further key of a provider', 'sk-ant-'),
   };
   const provider = await startFakeProvider({ answer: (request) => answerWith(request, keys) });
   const collector = await startCollector();
@@ -99,9 +101,10 @@ export async function proveCanaries(options: {
       await useTools(target, canaries, keys.first, scan, unprovoked);
       await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
     }
+    await useConfiguration(target, { canaries, echo: collector.url, scan, unprovoked });
     await useDelegation(target, { canaries, key: keys.first, said: keys.said, home, scan, unprovoked });
     if (options.brief !== true) await guess(port, canaries, scan);
-    if (options.failures !== false) await fail(target, provider, scan, unprovoked);
+    if (options.failures !== false) await fail(target, { provider, further: keys.further }, scan, unprovoked);
     await read(target, scan, keys.said);
     const report = (): R27Report => ({
       canaries: canaries.all.length,
@@ -148,7 +151,7 @@ function collect({ child, stdout, stderr }: Daemon): () => string {
 
 function configOf(
   canaries: Canaries,
-  { first: key, said }: { readonly first: string; readonly said: string },
+  { first: key, said, further }: { readonly first: string; readonly said: string; readonly further: string },
   providerUrl: string,
   collectorUrl: string,
 ) {
@@ -178,7 +181,13 @@ function configOf(
       second: { ...local, apiKey: '${SECOND_PROVIDER_KEY}' },
       stored: { ...local, apiKey: `\${${storedName}}` },
       fourth: { type: 'azure', baseUrl: `${providerUrl}/azure`, apiKey: said },
-      third: { ...local, type: 'anthropic', apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'), models: [{ id: 'third-model' }] },
+      third: {
+        ...local,
+        type: 'anthropic',
+        apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'),
+        apiKeys: [further],
+        models: [{ id: 'third-model' }],
+      },
     },
     agents: {
       default: agentWithTools,
@@ -266,7 +275,12 @@ function withKey(answer: FakeAnswer | undefined, key: string): FakeAnswer | unde
   return { ...answer, toolCalls: answer.toolCalls.map((call) => ({ ...call, arguments: call.arguments.replaceAll(keyHere, key) })) };
 }
 
-async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
+async function fail(
+  target: Target,
+  { provider, further }: { readonly provider: FakeProvider; readonly further: string },
+  scan: Scanner['scan'],
+  unprovoked: string[],
+): Promise<void> {
   const cases = ['local/test-model', 'second/test-model', 'stored/test-model', 'third/third-model'].flatMap((model) =>
     failures.map((kind) => ({ model, kind })),
   );
@@ -289,6 +303,7 @@ async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'
         unprovoked.push(`${model} was not asked to fail by ${kind}`);
     }
   });
+  if (!provider.requests.some(({ headers }) => headers['x-api-key'] === further)) unprovoked.push('no further key was used');
   for (const method of ['agent.execute', 'models.test']) {
     const params = method === 'models.test' ? { provider: 'local' } : { message: 'Please fail by echo', sessionKey: 'fails:desk' };
     await sayTo(target, scan)(method, params);

@@ -16,6 +16,8 @@ export interface Io {
   readonly daemonEntry: string;
   /** Replaces this process with another program; absent where the platform does not support it. */
   readonly replaceProcess?: (file: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) => never;
+  /** Opens an address in the browser of the user; absent where that is not possible. */
+  readonly openBrowser?: (url: string) => void;
   /** Milliseconds since the epoch. */
   now(): number;
   /** Calls `handler` at each Ctrl-C until the returned function is called. */

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,17 @@ function findDaemonEntry(): string {
   return existsSync(bundled) || !existsSync(source) ? bundled : source;
 }
 
+/** Programs that open an address in the browser. */
+const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' };
+const opener = openers[process.platform];
+
+function openWith(program: string, url: string): void {
+  // The address is printed as well, so a machine without a browser loses nothing.
+  spawn(program, [url], { stdio: 'ignore', detached: true })
+    .on('error', () => {})
+    .unref();
+}
+
 const io: Io = {
   stdin: process.stdin,
   stdout: process.stdout,
@@ -21,6 +33,7 @@ const io: Io = {
   workingDir: process.cwd(),
   nodePath: process.execPath,
   daemonEntry: findDaemonEntry(),
+  ...(opener !== undefined && { openBrowser: (url) => openWith(opener, url) }),
   now: () => Date.now(),
   onInterrupt(handler) {
     process.on('SIGINT', handler);

@@ -556,7 +556,7 @@ export const events = {
     payload: () =>
       z.strictObject({
         id: z.string(),
-        source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy']),
+        source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy', 'mcp']),
         level: z.enum(['info', 'alert']),
         agentId: AgentId,
         conversationRef: ConversationRef.nullable(),

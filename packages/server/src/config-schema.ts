@@ -34,16 +34,16 @@ export const RootConfig = z.strictObject({
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
   mcp: McpConfig.prefault({}).meta({ apply: 'live' }).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
-  media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
+  media: MediaConfig.prefault({}).meta({ apply: 'live' }).describe('Stored files: sizes, and how long they are kept.'),
   scheduler: z
     .strictObject({
-      cron: CronConfig.prefault({}).describe('Scheduled jobs.'),
+      cron: CronConfig.prefault({}).meta({ apply: 'live' }).describe('Scheduled jobs.'),
       heartbeat: HeartbeatConfig.prefault({}).meta({ apply: 'live' }).describe('Beats: agents that look after their checklists without being asked.'),
     })
     .prefault({})
     .describe('Scheduled work.'),
   security: z
-    .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).describe('How agents start and message one another.') })
+    .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).meta({ apply: 'live' }).describe('How agents start and message one another.') })
     .prefault({})
     .describe('What agents may do with each other.'),
   secrets: SecretsConfig.prefault({}).describe('The store of secrets, which `${NAME}` is looked up in when the environment has no such variable.'),

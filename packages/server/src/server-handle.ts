@@ -51,7 +51,7 @@ export interface ServerOptions {
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
   readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'reset'>;
-  readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add'>;
+  readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add' | 'replace'>;
   /** Kills the process when its event loop is blocked for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;
   /** True when something outside restarts the daemon after it exits. */

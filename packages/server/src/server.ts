@@ -13,6 +13,7 @@ import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
 import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
+import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
@@ -46,7 +47,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes, secrets } = foundation;
-  const { core, db, bus, clock } = assembly;
+  const { core, live, db, bus, clock } = assembly;
   const settings = await wireSettings(assembly, lifetime);
   // Parts below that parts above call.
   const late = {
@@ -61,8 +62,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
-  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
+  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
 
+  let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
   const inbox = createInbox(assembly);
@@ -83,6 +85,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     autonomy,
     inbox: inbox.api,
+    identityOf,
+    address: () => address,
     stops: late.stops,
     disk: foundation.disk,
   });
@@ -164,7 +168,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
-  let address: string | null = null;
   const system = wireSystem(assembly, {
     address: () => address,
     connections: () => listeners.connections(),
@@ -197,6 +200,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       settings: settings.api,
       secrets: secrets.api,
       config: () => configuration.current,
+      readUses: () => db.read(readModelUses, {}),
       readText: () => configuration.readText(),
       env: options.env,
       redactText: options.redactor.redact,
@@ -218,6 +222,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     media: media.api,
     receipts: receipts.api,
     webhooks: unattended.webhooks,
+    authorization: mcp.authorization,
     events: events.api,
     sessions: sessions.api,
     models,

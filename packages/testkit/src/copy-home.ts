@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp } from 'node:fs/promises';
+import { cp, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findPostgres } from './postgres.ts';
@@ -19,6 +19,13 @@ async function copyDatabase(from: string, to: string): Promise<void> {
   const run = promisify(execFile);
   await run(join(programs, 'pg_dump'), ['--no-sync', '-f', dump, source.url]);
   await run(join(programs, 'psql'), ['-q', '-X', '-v', 'ON_ERROR_STOP=1', '-1', '-o', '/dev/null', '-f', dump, target.url]);
-  // The daemon that was killed is silent for longer than its lease: the home is another one, so its lock says nothing about it.
   await sql(to, 'UPDATE node SET lease_until_ms = 0');
+  await keepHomeId(from, to);
+}
+
+/** Makes the copy the same home: a changed config.yaml of another one would be replaced by that of the database. */
+async function keepHomeId(from: string, to: string): Promise<void> {
+  const [id = ''] = (await readFile(join(from, 'data', 'home-id'), 'utf8')).split(' ');
+  const { dev, ino } = await stat(join(to, 'data'), { bigint: true });
+  await writeFile(join(to, 'data', 'home-id'), `${id} ${dev}:${ino}\n`);
 }

@@ -1,3 +1,4 @@
+export { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { copyHome } from './copy-home.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';

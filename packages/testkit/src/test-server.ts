@@ -107,7 +107,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const text = JSON.stringify(written, null, 2);
   await writeFile(file, options.env === undefined ? text.replaceAll('${', '$${') : text);
   const hide = (text: string) => (options.secrets ?? []).reduce((hidden, secret) => hidden.replaceAll(secret, '[REDACTED]'), text);
-  const redactor = { redact: hide, hide, add() {} };
+  const redactor = { redact: hide, hide, add() {}, replace() {} };
   const read = () => ({ text: readFileSync(file, 'utf8'), protect: () => undefined });
   const configuration = new FileConfiguration({ file, read, env: options.env ?? {}, flags: {}, redactor, log: silentLog });
   const installKey = new InstallKey(Buffer.alloc(32, 7));

@@ -1,4 +1,5 @@
 import { accessDrivers } from './access.ts';
+import { authorizationDrivers } from './authorizations.ts';
 import { configDrivers } from './config.ts';
 import { delegationDrivers } from './delegation.ts';
 import type { Driver } from './driver.ts';
@@ -20,4 +21,5 @@ export const drivers: readonly Driver[] = [
   ...knowledgeDrivers,
   ...nodeDrivers,
   ...configDrivers,
+  ...authorizationDrivers,
 ];

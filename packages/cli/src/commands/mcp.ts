@@ -7,6 +7,7 @@ import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
+import { addAuthorizationCommands } from './mcp-authorize.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 import { print } from './print.ts';
 
@@ -17,10 +18,10 @@ type Connected = Result<'mcp.connect'>;
 const patienceMs = 120_000;
 const descriptionLength = 80;
 
-/** `gatehouse mcp list | status | connect | disconnect | reconnect | test`. */
+/** `gatehouse mcp list | status | connect | disconnect | reconnect | test | authorize | deauthorize`. */
 export function addMcpCommand(program: Command, io: Io, setExit: SetExit): void {
   const mcp = addGroup(program, 'mcp')
-    .summary('list, connect, disconnect and test MCP servers')
+    .summary('list, connect, authorize and test MCP servers')
     .description('MCP servers whose tools agents may use; needs a token with scope admin. Local programs (stdio) can only be set up in config.yaml.');
 
   addList(mcp, io);
@@ -29,6 +30,7 @@ export function addMcpCommand(program: Command, io: Io, setExit: SetExit): void 
   addReconnect(mcp, io);
   addDisconnect(mcp, io);
   addTest(mcp, io, setExit);
+  addAuthorizationCommands(mcp, io, setExit);
 }
 
 function addList(mcp: Command, io: Io): void {
@@ -138,7 +140,7 @@ function serverTable({ servers }: Result<'mcp.list'>): string {
       name,
       transport,
       source === 'config' ? 'config.yaml' : 'stored',
-      status,
+      status.replaceAll('_', ' '),
       toolCount,
       lastHealthCheck === null ? undefined : renderTime(lastHealthCheck),
       error,
@@ -150,7 +152,8 @@ function statusText(server: Result<'mcp.status'>): string {
   const { name, transport, status, address, serverVersion, error, reconnectAttempt, maxReconnectAttempts, tools, droppedTools, agents } = server;
   const facts = renderColumns([
     ['server', name],
-    ['state', status],
+    ['state', status.replaceAll('_', ' ')],
+    ['authorized', authorizationText(server)],
     ['transport', transport],
     ['at', address],
     ['server', serverVersion === undefined ? undefined : `${serverVersion.name} ${serverVersion.version}`],
@@ -171,6 +174,18 @@ function statusText(server: Result<'mcp.status'>): string {
   ].join('\n');
 }
 
+function authorizationText({ authorization }: Result<'mcp.status'>): string | undefined {
+  if (authorization === undefined) return undefined;
+  const { state, authorizedAt, scopes = [], missingScopes = [], failure } = authorization;
+  return [
+    state === 'authorized' && authorizedAt !== undefined ? `since ${renderTime(authorizedAt)}` : state === 'pending' ? 'waiting for a browser' : 'no',
+    ...(scopes.length > 0 ? [`for ${scopes.join(', ')}`] : []),
+    ...(missingScopes.length > 0 ? [`lacking ${missingScopes.join(', ')}`] : []),
+    ...(failure === undefined ? [] : [`last attempt failed: ${failure}`]),
+  ].join('; ');
+}
+
 function connectedText({ name, status, tools }: Connected): string {
+  if (status === 'needs_authorization') return `${name} needs authorization: run \`gatehouse mcp authorize ${name}\`.`;
   return `${name} is ${status} and offers ${tools.length} tools${tools.length === 0 ? '' : `: ${plainText(tools.join(', '))}`}.`;
 }

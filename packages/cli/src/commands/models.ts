@@ -54,7 +54,7 @@ async function readModels(client: Client, provider: string | undefined): Promise
 function modelTable(models: Listed): string {
   if (models.length === 0) return 'No models.';
   return renderTable(
-    ['Model', 'Context', 'Output', 'Reads', '$ in', '$ out', 'Confirmed'],
+    ['Model', 'Context', 'Output', 'Reads', '$ in', '$ out', 'Price from', 'Confirmed'],
     models.map((one) => [
       `${one.provider}/${one.modelId}`,
       one.contextWindow,
@@ -62,9 +62,15 @@ function modelTable(models: Listed): string {
       one.input.join(' '),
       one.cost?.input,
       one.cost?.output,
+      priceText(one),
       one.validated ? 'yes' : 'no',
     ]),
   );
+}
+
+function priceText({ costSource, costAsOf }: Listed[number]): string | undefined {
+  const source = costSource?.replaceAll('_', '-');
+  return costAsOf === undefined ? source : `${source}, ${costAsOf}`;
 }
 
 function testText({ provider, status, source, message, hint, modelsAvailable, agentsUsing }: Result<'models.test'>): string {

@@ -22,7 +22,7 @@ const set = { provider: 'openai', key: 'OPENAI_API_KEY', addedKeys: ['OPENAI_2_A
 const good = { provider: 'openai', verdict: 'ok', message: 'The provider answered in 400 ms', model: 'gpt-5-mini', latencyMs: 400, models: [] };
 const bad = { ...good, verdict: 'key_refused', message: 'The provider refused the key', cause: '401: Incorrect API key\u202e', nextStep: 'Check it' };
 
-async function open(tested: object = good) {
+async function open(tested: object = good, refreshed: object = { provider: 'openai', models: ['gpt-9', 'gpt-8'] }) {
   const removed = { removed: true, provider: 'openai', version: 3, digest: 'e' };
   const answers = {
     'providers.list': listed,
@@ -30,6 +30,7 @@ async function open(tested: object = good) {
     'providers.test': tested,
     'providers.remove': removed,
     'providers.retry': { state: 'ok' },
+    'providers.refresh': refreshed,
   };
   const server = await startServer(rpcAnswers(answers));
   const user = await createUser();
@@ -115,4 +116,19 @@ test('keys are added with a test, removed after a question, and tested or retrie
     { provider: 'openai', key: 'apiKeys[0]' },
     { provider: 'openai', key: 'OPENAI_API_KEY' },
   ]);
+});
+
+test('models are requested, and prices set and removed', async () => {
+  await using session = await open();
+  expect(await session.run(['refresh', 'openai'])).toMatchObject({ code: 0, out: 'gpt-9\ngpt-8\n' });
+  expect((await session.run(['set-price', 'openai', 'gpt-9', '--in', '1.5', '--out', '6'])).out).toBe('Set the price of openai/gpt-9.\n');
+  await session.run(['set-price', 'openai', 'gpt-9', '--remove']);
+  expect(session.params().filter((params) => params.prices !== undefined)).toEqual([
+    { id: 'openai', type: 'openai', prices: { 'gpt-9': { input: 1.5, output: 6 } } },
+    { id: 'openai', type: 'openai', prices: { 'gpt-9': null } },
+  ]);
+  for (const wrong of [[], ['--in', '1'], ['--in', 'x', '--out', '1'], ['--in', '1', '--out', '1', '--remove']])
+    expect((await session.run(['set-price', 'openai', 'gpt-9', ...wrong])).code).toBe(2);
+  await using failing = await open(good, { provider: 'openai', models: [], cause: 'status 404' });
+  expect(await failing.run(['refresh', 'openai'])).toMatchObject({ code: 1, out: 'No models. status 404\n' });
 });

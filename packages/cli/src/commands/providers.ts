@@ -17,9 +17,10 @@ type AddFlags = CommonFlags & { type?: string; baseUrl?: string; key: boolean };
 type Tested = Result<'providers.test'>;
 
 type Listed = Result<'providers.list'>['providers'][number];
+type PriceFlags = CommonFlags & { in?: number; out?: number; cacheRead?: number; cacheWrite?: number; remove?: true };
 type TestFlags = CommonFlags & { model?: string; key?: string; allKeys?: true };
 
-/** `gatehouse providers list | test | retry | add | remove | add-key | remove-key`. */
+/** `gatehouse providers list | test | retry | add | remove | add-key | remove-key | refresh | set-price`. */
 export function addProvidersCommand(program: Command, io: Io, setExit: SetExit): void {
   const providers = addGroup(program, 'providers')
     .summary('list, test, add and remove model providers')
@@ -31,6 +32,8 @@ export function addProvidersCommand(program: Command, io: Io, setExit: SetExit):
   addAdd(providers, io, setExit);
   addRemove(providers, io);
   addKeys(providers, io, setExit);
+  addRefresh(providers, io, setExit);
+  addSetPrice(providers, io);
 }
 
 function addList(providers: Command, io: Io): void {
@@ -127,6 +130,45 @@ function addKeys(providers: Command, io: Io, setExit: SetExit): void {
       const { type } = await findProvider(client, id);
       print(io, flags, await client.call('providers.set', { id, type, removeKeys: [key] }), () => `Removed the key ${key} of ${id}.`);
     });
+}
+
+function addRefresh(providers: Command, io: Io, setExit: SetExit): void {
+  withConnection(providers.command('refresh <provider>'))
+    .description('Asks a provider for its models and adds them to the catalog. Exits with 1 when it lists none.')
+    .action(async (provider: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const refreshed = await client.call('providers.refresh', { provider });
+      if (refreshed.models.length === 0) setExit(exitCode.failed);
+      print(io, flags, refreshed, ({ models, cause }) =>
+        models.length > 0 ? models.map(plainText).join('\n') : plainText(`No models. ${cause ?? ''}`),
+      );
+    });
+}
+
+function addSetPrice(providers: Command, io: Io): void {
+  withConnection(providers.command('set-price <provider> <model>'))
+    .description('States what a model costs, in US dollars per million tokens; it wins over the built-in table.')
+    .option('--in <dollars>', 'input', readNumber)
+    .option('--out <dollars>', 'output', readNumber)
+    .option('--cache-read <dollars>', 'input that is read from the cache; as other input otherwise', readNumber)
+    .option('--cache-write <dollars>', 'input that is written to the cache; as other input otherwise', readNumber)
+    .option('--remove', 'removes the stated price')
+    .action(async (id: string, model: string, { in: input, out: output, cacheRead, cacheWrite, remove, ...flags }: PriceFlags) => {
+      const price = input === undefined || output === undefined ? undefined : { input, output, cacheRead, cacheWrite };
+      if ((price === undefined) !== (remove === true)) throw usageError('Set --in and --out, or --remove.');
+      const { client } = await connect(flags, io);
+      const { type } = await findProvider(client, id);
+      const set = await client.call('providers.set', { id, type, prices: { [model]: price ?? null } });
+      print(io, flags, set, () =>
+        set.changed.length === 0 ? 'Nothing changed.' : `${price === undefined ? 'Removed' : 'Set'} the price of ${id}/${model}.`,
+      );
+    });
+}
+
+function readNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== '' && value >= 0 && value < Number.POSITIVE_INFINITY) return value;
+  throw usageError(`Not a number of dollars: ${text}`);
 }
 
 async function findProvider(client: Client, id: string): Promise<Listed> {

@@ -447,6 +447,23 @@ export const routes = {
     body: once(() => z.unknown().describe('Any JSON; the github preset accepts forms as well.')),
     response: WebhookReceived,
   },
+  oauthCallback: {
+    method: 'GET',
+    path: '/oauth/callback',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    summary:
+      'Where a browser returns after a person authorized an MCP server (`mcp.authorize`). Its state is the only authority: unguessable, valid once and for ten minutes.',
+    query: {
+      state: 'Names the authorization that was begun.',
+      code: 'The code of the authorization server.',
+      iss: 'The issuer (RFC 9207).',
+      error: 'Why the authorization server refused.',
+    },
+    failures: [400, 502],
+    rawResponse: 'A page that says what happened.',
+  },
   metrics: {
     method: 'GET',
     path: '/metrics',

@@ -50,7 +50,25 @@ const remote = once(() => ({
     .describe('Address of a remote server; the host must have public addresses.'),
   headers: McpHeaders().optional().describe('Headers of every request to it; kept encrypted and never shown.').meta({ secret: true }),
 }));
-const Status = once(() => z.enum(['disconnected', 'connecting', 'connected', 'reconnecting', 'error']));
+const Status = once(() =>
+  z
+    .enum(['disconnected', 'connecting', 'connected', 'reconnecting', 'error', 'needs_authorization'])
+    .describe('`needs_authorization`: the server accepts no request until `mcp.authorize` was completed in a browser.'),
+);
+const Scopes = once(() => z.array(z.string()).describe('OAuth scopes, as named by the server or its authorization server.'));
+/** State of the authorization (OAuth) at a remote server. */
+const Authorization = once(() =>
+  z.strictObject({
+    state: z
+      .enum(['needed', 'pending', 'authorized'])
+      .describe('`pending`: `mcp.authorize` returned an address, and nobody has completed it there yet.'),
+    authorizedAt: EpochMs.optional(),
+    scopes: Scopes().optional().describe('What the authorization allows, as far as the authorization server says.'),
+    missingScopes: Scopes().optional().describe('What the server asked for in addition: authorize it again to allow it.'),
+    failure: z.string().optional().describe('Why the last attempt failed.'),
+    nextStep: z.string().optional().describe('What a person has to do; absent when there is nothing.'),
+  }),
+);
 
 const row = once(() => ({
   name: McpServerName(),
@@ -64,6 +82,7 @@ const row = once(() => ({
   generation: z.int().min(0).describe('Incremented by each attempt to connect.'),
   agents: z.array(AgentId).optional().describe('The only agents that see its tools; all when absent.'),
   error: z.string().optional(),
+  authorization: Authorization().optional().describe('Absent when the server has asked for none.'),
   capabilities: z.array(z.string()).optional().describe('Names of its declared capabilities.'),
   serverVersion: z.strictObject({ name: z.string(), version: z.string() }).optional().describe('As reported by the server.'),
 }));
@@ -151,7 +170,7 @@ export const mcp = {
     risk: 'mutate',
     summary: 'Connects an MCP server and returns the names of its tools; does nothing when it is connected.',
     description:
-      'With only a name, the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. Private addresses are refused.',
+      'With only a name, the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. A server that asks for authorization (OAuth) is stored too, with status `needs_authorization`: continue with `mcp.authorize`. Private addresses are refused.',
     params: () =>
       z.strictObject({
         ...named(),
@@ -206,6 +225,51 @@ export const mcp = {
       { params: { name: 'files' }, result: { success: true, latencyMs: 1.4, toolCount: 1, tools: ['read_file'] } },
       { params: { name: 'search' }, result: { success: false, error: 'No answer from mcp.example' } },
     ],
+    since: '0.1.0',
+  }),
+  'mcp.authorize': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Begins an authorization (OAuth) at a remote MCP server and returns the address that a person opens in a browser.',
+    description:
+      'The browser returns to `/oauth/callback` of this gateway, which completes the authorization and connects the server; `mcp.status` shows the outcome. The address works once, for ten minutes, and only while the token of the caller is valid. Also extends an authorization by scopes that the server asked for. Tokens are kept encrypted, refreshed when they expire, and never shown.',
+    params: () => z.strictObject(named()),
+    result: () =>
+      z.strictObject({
+        name: McpServerName(),
+        authorizationUrl: z.string().describe('Open it in a browser.'),
+        redirectUri: z.string().describe('Where the browser returns to; register it when the authorization server asks for it.'),
+        scopes: Scopes().describe('What is asked for; empty: what the authorization server grants by default.'),
+        expiresAt: EpochMs,
+      }),
+    errors: ['not_found', 'precondition_failed', 'denied', 'unavailable', 'timeout'],
+    examples: [
+      {
+        params: { name: 'search' },
+        result: {
+          name: 'search',
+          authorizationUrl: 'https://login.example/authorize?client_id=gatehouse&state=…',
+          redirectUri: 'http://127.0.0.1:4766/oauth/callback',
+          scopes: ['search:read'],
+          expiresAt: 1790000600000,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'mcp.deauthorize': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Deletes the authorization (OAuth) at an MCP server, revokes its tokens there where that is possible, and ends the connection.',
+    description: 'Works by name also for a server that is no longer configured.',
+    params: () => z.strictObject(named()),
+    result: () =>
+      z.strictObject({
+        name: McpServerName(),
+        revoked: z.boolean().describe('Whether the authorization server confirmed that the tokens are no longer valid.'),
+      }),
+    errors: ['not_found', 'denied'],
+    examples: [{ params: { name: 'search' }, result: { name: 'search', revoked: true } }],
     since: '0.1.0',
   }),
 };

@@ -9,6 +9,18 @@ export const ModelCost = once(() =>
     .meta({ id: 'ModelCost' }),
 );
 
+/** Fields that say where the price of a model comes from. */
+export const costOrigin = once(() => ({
+  costSource: z
+    .enum(['config', 'listed', 'built_in', 'local'])
+    .nullable()
+    .describe(
+      'Where the price is from: config.yaml, the list of the provider, the built-in table, or `local` for a server of this machine, which is free.',
+    ),
+  costAsOf: z.iso.date().optional().describe('Day on which a price of the built-in table was last known to be right.'),
+  costUrl: z.string().optional().describe('Where the vendor publishes a price of the built-in table.'),
+}));
+
 const listed = once(() => ({
   modelId: z.string(),
   displayName: z.string(),
@@ -18,6 +30,7 @@ const listed = once(() => ({
   input: z.array(z.enum(['text', 'image', 'pdf'])),
   reasoning: z.boolean(),
   cost: ModelCost().nullable().describe('Null when the price is not known.'),
+  ...costOrigin(),
   validated: z.boolean().describe('True when the provider itself listed the model or the configuration names it.'),
 }));
 const ListedModel = once(() => z.strictObject(listed()).meta({ id: 'ListedModel' }));
@@ -32,6 +45,7 @@ const example = {
   input: ['text' as const],
   reasoning: false,
   cost: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 },
+  costSource: 'config' as const,
   validated: true,
 };
 

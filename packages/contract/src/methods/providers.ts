@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
 import { once } from '../once.ts';
-import { ProviderModelEntry, providerTypes } from '../shared/provider.ts';
+import { ModelPriceEntry, ProviderModelEntry, providerTypes } from '../shared/provider.ts';
 import { EpochMs } from '../shared/turn.ts';
 import { SecretName, SecretValue } from './env.ts';
-import { ModelCost } from './models.ts';
+import { costOrigin, ModelCost } from './models.ts';
 
 const stateNames = once(() =>
   z
@@ -54,10 +54,7 @@ const ProviderModel = once(() =>
       .enum(['config', 'listed', 'built_in', 'named'])
       .describe('Where it is named: in config.yaml, by the provider itself, in the built-in table, or only by an agent or `models.default`.'),
     cost: ModelCost().nullable().describe('Null when the price is not known.'),
-    costSource: z
-      .enum(['config', 'built_in', 'local'])
-      .nullable()
-      .describe('Where the price is from: config.yaml, the built-in table, or `local` for a server of this machine, which is free.'),
+    ...costOrigin(),
   }),
 );
 
@@ -73,6 +70,7 @@ const ListedProvider = once(() =>
         .describe('`config`: config.yaml names it; `environment`: found by the key of its vendor; `local_server`: found on this machine.'),
       keys: z.array(ProviderKey()).describe('In the order in which they are used; empty when no key is set. Never the key itself.'),
       models: z.array(ProviderModel()),
+      listedAtMs: EpochMs.optional().describe('When it was asked for its models last, except at the start.'),
     })
     .meta({ id: 'ListedProvider' }),
 );
@@ -106,7 +104,17 @@ export const providers = {
               baseUrl: 'https://api.openai.com/v1',
               source: 'config',
               keys: [{ ...keyState, id: 'apiKey', from: 'store', name: 'OPENAI_API_KEY' }],
-              models: [{ modelId: 'gpt-5-mini', displayName: 'GPT-5 mini', source: 'built_in', cost, costSource: 'built_in' }],
+              models: [
+                {
+                  modelId: 'gpt-5-mini',
+                  displayName: 'GPT-5 mini',
+                  source: 'built_in',
+                  cost,
+                  costSource: 'built_in',
+                  costAsOf: '2025-12-15',
+                  costUrl: 'https://openai.com/api/pricing',
+                },
+              ],
             },
           ],
         },
@@ -121,6 +129,23 @@ export const providers = {
     params: () => z.strictObject({ provider: z.string().min(1), key: KeyReference().optional() }),
     result: () => ProviderState(),
     examples: [{ params: { provider: 'local' }, result: { provider: 'local', state: 'ok', sinceMs: 1_790_000_010_000 } }],
+    since: '0.1.0',
+  }),
+  'providers.refresh': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Asks a provider for its models and adds them to the catalog.',
+    description:
+      'This also happens in the background after a start, after a change of the provider, and once a day, for providers whose entry in config.yaml names no models; one that does has these alone. Models for other uses than conversations are left out, and of more than 1000 the rest.',
+    params: () => z.strictObject({ provider: z.string().min(1) }),
+    result: () =>
+      z.strictObject({
+        provider: z.string(),
+        models: z.array(z.string()).describe('Models for conversations that the provider lists; empty when it does not list any.'),
+        cause: z.string().optional().describe('Why there is no list.'),
+      }),
+    errors: ['not_found'],
+    examples: [{ params: { provider: 'local' }, result: { provider: 'local', models: ['test-model'] } }],
     since: '0.1.0',
   }),
   'providers.set': method({
@@ -145,7 +170,11 @@ export const providers = {
           .max(17)
           .optional()
           .describe('Keys to remove from config.yaml; stored ones stay in the secret store.'),
-        models: z.array(ProviderModelEntry()).optional().describe('Replaces the list.'),
+        models: z.array(ProviderModelEntry()).optional().describe('Replaces the list. With it, the provider has no other models.'),
+        prices: z
+          .record(z.string().min(1).max(256), ModelPriceEntry().nullable())
+          .optional()
+          .describe('Own prices by model, in US dollars per million tokens; null removes one.'),
       }),
     result: () =>
       z.strictObject({
@@ -172,8 +201,9 @@ export const providers = {
   'providers.remove': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Removes a provider from config.yaml; refused while agents, `models.default` or `embedding` use it.',
-    description: 'For owners. A stored key stays in the secret store: remove it with `env.remove`.',
+    summary: 'Removes a provider from config.yaml; refused while something uses it, which is named.',
+    description:
+      'For owners. Agents, other keys of config.yaml, jobs and graphs that are saved or run count as uses. A stored key stays in the secret store: remove it with `env.remove`.',
     params: () => z.strictObject({ provider: z.string().min(1) }),
     result: () => z.strictObject({ removed: z.literal(true), provider: z.string(), version: z.int().min(0), digest: z.string() }),
     errors: ['not_found', 'denied', 'precondition_failed'],

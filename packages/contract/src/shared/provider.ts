@@ -26,6 +26,9 @@ export const providerTypes = [
 ] as const;
 export type ProviderType = (typeof providerTypes)[number];
 
+/** A price that the configuration states. Without prices of the cache, it costs as much as other input. */
+export const ModelPriceEntry = once(() => ModelCost().partial().required({ input: true, output: true }));
+
 /** A model that the configuration of a provider names. */
 export const ProviderModelEntry = once(() =>
   z.strictObject({
@@ -38,6 +41,6 @@ export const ProviderModelEntry = once(() =>
       .optional()
       .describe('What the model accepts in addition to text; by default from the built-in table, else text only.'),
     reasoning: z.boolean().optional(),
-    cost: ModelCost().partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
+    cost: ModelPriceEntry().optional().describe('US dollars per million tokens.'),
   }),
 );

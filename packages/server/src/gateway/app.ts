@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Health } from '@gatehouse/contract';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import type { McpAuthorizationApi } from '../features/agents/mcp/api.ts';
 import type { ReceiptsApi } from '../features/conversations/receipts/api.ts';
 import type { SessionsApi } from '../features/conversations/sessions/api.ts';
 import type { EventsApi } from '../features/operations/events/api.ts';
@@ -50,6 +51,7 @@ export interface GatewayDeps {
   readonly responses: ResponsesApi;
   readonly receipts: ReceiptsApi;
   readonly webhooks: WebhooksApi;
+  readonly authorization: McpAuthorizationApi;
   readonly events: EventsApi;
   readonly sessions: Pick<SessionsApi, 'said' | 'target'>;
   readonly models: Models;

@@ -48,6 +48,17 @@ export const GatewayConfig = z.strictObject({
     })
     .optional()
     .describe('HTTPS instead of HTTP; the files are reloaded when they change.'),
+  publicUrl: z
+    .string()
+    .refine(
+      (text) => /^https?:\/\/[^/\s?#@]+\/?$/i.test(text) && URL.canParse(text),
+      'expected an address without a path, such as https://gate.example.org',
+    )
+    .optional()
+    .meta({ apply: 'live' })
+    .describe(
+      'Address at which browsers and other programs reach the gateway, when it differs from host and port (behind a proxy). Its host need not be in allowedHosts.',
+    ),
   allowedHosts: z
     .array(z.string().min(1))
     .default([])

@@ -15,6 +15,7 @@ import { createApiMemoryRoutes } from './routes/api-memory.ts';
 import { createDocumentRoute } from './routes/documents.ts';
 import { createMetricsRoute } from './routes/metrics.ts';
 import { createHealthRoute } from './routes/health.ts';
+import { createOAuthCallbackRoute } from './routes/oauth-callback.ts';
 import { createHookRoutes } from './routes/hooks.ts';
 import { createMediaRoutes } from './routes/media.ts';
 import type { McpRoute } from './mcp/route.ts';
@@ -95,6 +96,7 @@ export function createRouteHandlers(
     mcpEnd: parts.mcp.serve,
     webhook: hooks.strict,
     hook: hooks.mapped,
+    oauthCallback: createOAuthCallbackRoute(deps.authorization),
     metrics: createMetricsRoute(deps.metrics),
     asyncapi: createDocumentRoute(documents.asyncapi),
     openapi: createDocumentRoute(documents.openapi),

@@ -16,10 +16,12 @@ export function createOriginPolicy(config: {
   readonly host: string;
   /** When set, pages of the same host count as own ones only over https. */
   readonly tls?: object | undefined;
+  readonly publicUrl?: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
 }): OriginPolicy {
-  const hosts = new Set([config.host, ...config.allowedHosts].map((host) => hostName(host)));
+  const publicHosts = config.publicUrl === undefined ? [] : [new URL(config.publicUrl).host];
+  const hosts = new Set([config.host, ...publicHosts, ...config.allowedHosts].map((host) => hostName(host)));
   const anyAddress = config.host === '0.0.0.0' || config.host === '::';
   const origins = new Set(config.corsOrigins.map((origin) => origin.toLowerCase().replace(/\/$/, '')));
   const ownOrigin = config.tls === undefined ? /^https?:\/\/(.+)$/i : /^https:\/\/(.+)$/i;

@@ -157,3 +157,14 @@ test('no live secret survives, whatever is around it and however it is cut', () 
     { numRuns: 300 },
   );
 });
+
+test('a secret that replaces another one is hidden in its place, and no other is forgotten', () => {
+  const redactor = createRedactor(['lasting-secret']);
+  redactor.replace('server', ['first-token']);
+  redactor.replace('other', ['other-token']);
+  redactor.replace('server', ['second-token']);
+  expect(redactor.redact('first-token second-token other-token lasting-secret')).toBe('first-token [REDACTED] [REDACTED] [REDACTED]');
+  redactor.replace('server', []);
+  redactor.replace('other', []);
+  expect(redactor.redact('second-token other-token lasting-secret')).toBe('second-token other-token [REDACTED]');
+});

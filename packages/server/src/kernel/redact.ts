@@ -42,6 +42,8 @@ export interface Redactor {
   hide(text: string): string;
   /** Adds live secrets, including the forms they take inside JSON and URLs. */
   add(secrets: Iterable<string>): void;
+  /** Adds live secrets instead of those given under the same key before: for secrets that keep changing. */
+  replace(key: string, secrets: Iterable<string>): void;
   /** Redacts text that arrives in chunks: finds a secret that is split between two. */
   stream(): RedactorStream;
 }
@@ -55,19 +57,22 @@ export interface RedactorStream {
 
 /** The one redactor: every log line, error text and export passes it (reliability §4.7). */
 export function createRedactor(secrets: Iterable<string> = []): Redactor {
-  const live = new Set<string>();
+  const lasting = new Set<string>();
+  const replaced = new Map<string, readonly string[]>();
+  let live: ReadonlySet<string> = lasting;
   let longest = 0;
   let anyLive: RegExp | undefined;
 
   function add(more: Iterable<string>): void {
-    const before = live.size;
-    for (const secret of more) {
-      if (secret.length < minSecretLength) continue;
-      for (const form of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]) live.add(form);
-    }
-    if (live.size === before) return;
-    longest = Math.max(...[...live].map((form) => form.length));
-    anyLive = new RegExp([...live].map((form) => RegExp.escape(form)).join('|'));
+    const before = lasting.size;
+    for (const form of formsOf(more)) lasting.add(form);
+    if (lasting.size !== before) update();
+  }
+
+  function update(): void {
+    live = new Set([...lasting, ...[...replaced.values()].flat()]);
+    longest = Math.max(0, ...[...live].map((form) => form.length));
+    anyLive = live.size === 0 ? undefined : new RegExp([...live].map((form) => RegExp.escape(form)).join('|'));
   }
 
   function liveSpans(text: string): Span[] {
@@ -95,8 +100,21 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
     redact: (text) => cover(text, spansOf(text)),
     hide: (text) => cover(text, merged(liveSpans(text))),
     add,
+    replace(key, secrets) {
+      const forms = formsOf(secrets);
+      if (forms.length === 0) replaced.delete(key);
+      else replaced.set(key, forms);
+      update();
+    },
     stream: () => createStream(spansOf, () => Math.max(longest, window)),
   };
+}
+
+/** Returns the forms that secrets take in texts, JSON and URLs. */
+function formsOf(secrets: Iterable<string>): readonly string[] {
+  return [...secrets]
+    .filter((secret) => secret.length >= minSecretLength)
+    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]);
 }
 
 /** Finds private keys from their first line to their last, or to the end of the text when the last is missing. */

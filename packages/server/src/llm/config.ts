@@ -1,4 +1,4 @@
-import { ModelName, ProviderModelEntry, providerTypes } from '@gatehouse/contract';
+import { ModelName, ModelPriceEntry, ProviderModelEntry, providerTypes } from '@gatehouse/contract';
 import * as z from 'zod';
 
 /** Id of a provider; `agent` is reserved for the agents' own ids and `offline` for the built-in model. */
@@ -27,6 +27,10 @@ export const ProviderConfig = z.strictObject({
     .array(ProviderModelEntry())
     .default([])
     .describe('Models to list; for the well-known vendors the built-in table is taken when this is empty.'),
+  prices: z
+    .record(z.string().min(1).max(256), ModelPriceEntry())
+    .optional()
+    .describe('Own prices by model, in US dollars per million tokens, for models that `models` does not list; they win over the built-in table.'),
   maxConnections: z.int().min(1).max(4096).default(256).describe('Sockets to this provider at once.'),
   fastStreams: z
     .boolean()
@@ -59,6 +63,12 @@ export const ModelsConfig = z.strictObject({
     .default(true)
     .describe(
       'Look for API keys of other vendors in the environment and the secret store and, while no provider is configured, for local model servers.',
+    ),
+  fetch: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Ask providers whose entry names no models for those that they have: a little after the start, after a change, and once a day. Without it, only `providers.refresh` does.',
     ),
   maxAnswerBytes: z
     .int()

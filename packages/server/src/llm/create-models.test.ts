@@ -222,6 +222,98 @@ describe('the catalog', () => {
   });
 });
 
+describe('models that providers list', () => {
+  const list = (...ids: readonly string[]) => ({ data: ids.map((id) => ({ id })) });
+  const never = new AbortController().signal;
+
+  test('are added to the built-in ones on request, with their prices where known, and the default stays', async () => {
+    const asked: [string, unknown][] = [];
+    const probe: Probe = async (url, headers) => {
+      asked.push([url, headers['x-api-key']]);
+      return list('claude-haiku-4-5', 'claude-haiku-4-5-20251001', 'claude-9');
+    };
+    const models = await build(
+      { claude: { type: 'anthropic', apiKey: 'k', apiKeys: ['l'], prices: { 'claude-9': { input: 9, output: 90 } } } },
+      { probe },
+    );
+    expect(asked).toEqual([]);
+    expect(await models.refresh('claude', never)).toEqual({ listed: ['claude-haiku-4-5', 'claude-haiku-4-5-20251001', 'claude-9'] });
+    expect(asked).toEqual([['https://api.anthropic.com/v1/models?limit=1000', 'k']]);
+    expect(models.defaultModel().modelId).toBe('claude-sonnet-4-5');
+    expect(models.resolve('claude-haiku-4-5')).toMatchObject({ validated: true, price: { input: 1 } });
+    expect(models.resolve('claude-sonnet-4-5')).toMatchObject({ validated: false });
+    expect(models.resolve('claude/claude-haiku-4-5-20251001')).toMatchObject({ validated: true, price: { output: 5 } });
+    expect(models.resolve('claude-9')).toMatchObject({ price: { input: 9, output: 90, cacheRead: 9 } });
+    const [provider] = models.describeProviders();
+    const origin = (id: string) => provider?.models.find(({ modelId }) => modelId === id)?.origin;
+    expect(provider?.listedAtMs).toBe(clock.now());
+    expect(origin('claude-9')).toEqual({ source: 'listed', cost: { source: 'config' } });
+    expect(origin('claude-haiku-4-5')).toMatchObject({
+      source: 'listed',
+      cost: { source: 'built_in', asOf: expect.any(String), url: expect.any(String) },
+    });
+    expect(origin('claude-opus-4-5')).toMatchObject({ source: 'built_in' });
+  });
+
+  test('stay with changes of other parts, keep pauses, and go with their provider', async () => {
+    const provider = await fake();
+    const probe: Probe = async () => list('listed');
+    const config = ProvidersConfig.parse({ one: { type: 'openai', baseUrl: provider.url, apiKey: 'k' } });
+    const models = await build({}, { providers: config, probe });
+    provider.queue({ status: 401 });
+    await expect(run(models, ['one/gpt-5'])).rejects.toMatchObject({ kind: 'auth' });
+    await models.refresh('one', never);
+    expect(models.states()[0]?.state).toBe('refused');
+    const modelsConfig = ModelsConfig.parse({ default: 'one/listed' });
+    await models.reconfigure({ providers: { ...config }, modelsConfig });
+    expect(models.defaultModel().modelId).toBe('listed');
+    expect((await run(models, ['one/listed'])).model.modelId).toBe('listed');
+    await models.reconfigure({
+      providers: ProvidersConfig.parse({ one: { type: 'vllm', baseUrl: 'http://10.0.0.1:9/v1', apiKey: 'k' } }),
+      modelsConfig: ModelsConfig.parse({}),
+    });
+    expect(models.resolve('listed')).toBeUndefined();
+  });
+
+  test('are not added to a provider whose entry names its models, and a list that does not come changes nothing and says why', async () => {
+    const closed = await fake();
+    await closed.close();
+    const models = await build({
+      own: { type: 'openai-compatible', baseUrl: (await fake()).url, models: [{ id: 'm' }] },
+      gone: { type: 'openai', baseUrl: closed.url, apiKey: 'sk-of-the-gone-one' },
+      azure: { type: 'azure', baseUrl: closed.url },
+    });
+    const before = names(models.list());
+    expect(await models.refresh('own', never)).toEqual({ listed: ['mock-fast', 'mock-p10'] });
+    expect(await models.refresh('gone', never)).toMatchObject({ listed: [], fault: expect.stringContaining('ECONNREFUSED') });
+    expect(await models.refresh('azure', never)).toEqual({ listed: [] });
+    expect(await models.refresh('absent', never)).toBeUndefined();
+    expect(names(models.list())).toEqual(before);
+  });
+
+  test('are requested once a day, and again where there was no answer', async () => {
+    const asked: string[] = [];
+    const probe: Probe = async (url) => {
+      asked.push(url);
+      if (url.includes('groq')) throw new Error('status 500');
+      return list('new');
+    };
+    const more = { probe, env: { OPENAI_API_KEY: 'k', GROQ_API_KEY: 'g', PERPLEXITY_API_KEY: 'p' } };
+    const own = { own: { type: 'openai-compatible', baseUrl: 'http://10.0.0.1:9/v1', models: [{ id: 'm' }] } };
+    const models = await build(own, more);
+    await models.refreshStale(never);
+    expect(asked).toEqual(['https://api.openai.com/v1/models', 'https://api.groq.com/openai/v1/models']);
+    await models.refreshStale(never);
+    expect(asked.slice(2)).toEqual(['https://api.groq.com/openai/v1/models']);
+    clock.advance(86_400_000);
+    await models.refreshStale(never);
+    expect(asked.slice(3)).toHaveLength(2);
+    const silent = await build(own, { ...more, config: { fetch: false } });
+    await silent.refreshStale(never);
+    expect(asked).toHaveLength(5);
+  });
+});
+
 describe('the offline model', () => {
   test('says plainly that there is no model, streams in several deltas and repeats nothing of the prompt', async () => {
     const models = await build({});

@@ -4,9 +4,9 @@ import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Log } from '../kernel/log.ts';
 import { createMessagesClient } from './anthropic-messages/client.ts';
-import { type ModelOrigin, modelsOf, originOf, unlistedModel } from './catalog.ts';
+import { type CostOrigin, type ModelOrigin, modelsOf, originOf, unlistedModel } from './catalog.ts';
 import type { ModelsConfig, ProvidersConfig } from './config.ts';
-import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe, probeHttp } from './discover.ts';
+import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe, probeHttp, requestModels } from './discover.ts';
 import { asModelError, createGenerate, nothingUsed } from './generate.ts';
 import { type ModelClient, ModelError, type ModelInfo, type ModelRequest, type ModelUsage } from './model.ts';
 import type { Attempt, Models, ProviderInfo, ProviderState } from './models.ts';
@@ -16,10 +16,15 @@ import { KeptClients } from './kept-clients.ts';
 import { providerHeaders } from './provider-headers.ts';
 import { keyValues, noKey, type ProviderKey, type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { type KnownState, ProviderStates } from './provider-states.ts';
-import { candidateOf, listForTrial, modelForTrial, type Trial, type TrialChoice, trialRequest, type TrialTarget } from './trial.ts';
+import { candidateOf, listForTrial, listLimitMs, modelForTrial, type Trial, type TrialChoice, trialRequest, type TrialTarget } from './trial.ts';
+import type { ListedModel } from './read-models.ts';
 import { findUnsupported } from './unsupported.ts';
 import { vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
+import { cleanMessage } from './wire/wire-error.ts';
+
+/** After which time lists of models are requested again. */
+const staleMs = 86_400_000;
 
 /** What the catalog is built from. */
 export interface ModelSettings {
@@ -72,7 +77,9 @@ export interface DescribedProvider extends Pick<FoundProvider, 'id' | 'source'> 
   readonly state: ProviderState;
   /** Empty when it has none. */
   readonly keys: readonly DescribedKey[];
-  readonly models: readonly (ModelInfo & ModelOrigin)[];
+  readonly models: readonly (ModelInfo & { readonly origin: ModelOrigin })[];
+  /** When it was asked for its models last, except at the start. */
+  readonly listedAtMs: number | undefined;
 }
 
 /** A key of a provider with what is known about it; never the key itself. */
@@ -89,6 +96,15 @@ export interface ConfiguredModels extends Models {
    * for a provider or a key that is not in the catalog, and for a candidate without an address.
    */
   prepareTrial(target: TrialTarget, choice: TrialChoice, signal: AbortSignal): Promise<Trial | undefined>;
+  /** Returns where the price of a model comes from. */
+  costOriginOf(model: ModelInfo): CostOrigin;
+  /**
+   * Asks a provider for its models and adds those to the catalog that it does not name in the configuration. Undefined for a provider that is
+   * not in the catalog; `fault` says why there is no list.
+   */
+  refresh(provider: string, signal: AbortSignal): Promise<{ readonly listed: readonly string[]; readonly fault?: string } | undefined>;
+  /** Asks each provider that names no models in the configuration and was not asked within a day. */
+  refreshStale(signal: AbortSignal): Promise<void>;
   describeDiscovery(): Discovery;
   /**
    * Replaces the catalog. Running calls keep the client that they began with, and turns the models; what is known of providers that
@@ -108,11 +124,17 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
     (provider) => catalog.found.includes(provider),
   );
   const offline = createOfflineClient();
+  /** When providers were asked for their models. */
+  const askedAtMs = new Map<string, number>();
   let catalog = await build(options);
 
   async function build(settings: ModelSettings, before?: Catalog): Promise<Catalog> {
     const found = await findProviders({ ...options, ...settings }, before?.found ?? []);
     if (before?.settings === settings && isDeepStrictEqual(found, before.found)) return before;
+    return toCatalog(settings, found);
+  }
+
+  function toCatalog(settings: ModelSettings, found: readonly FoundProvider[]): Catalog {
     const built = buildCatalog(settings, found, options.log, providerOf);
     bus.emit('model:catalog_loaded', { providerCount: built.providers.length, modelCount: built.list.length, timestamp: clock.now() });
     return built;
@@ -141,6 +163,36 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
       const error = asModelError(thrown, provider.id, options.hideSecrets);
       return tried({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed);
     }
+  }
+
+  async function refresh(provider: FoundProvider, signal: AbortSignal) {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(listLimitMs)]);
+    try {
+      const listed = await requestModels(provider.config, provider.keys[0].value, options.probe ?? probeHttp, limit);
+      askedAtMs.set(provider.id, clock.now());
+      keepListed(provider, listed);
+      return { listed: listed.map(({ id }) => id) };
+    } catch (error) {
+      const fault = error instanceof Error ? error.message : String(error);
+      return {
+        listed: [],
+        fault: cleanMessage(
+          options.hideSecrets?.(fault) ?? fault,
+          provider.keys.map(({ value }) => value ?? ''),
+        ),
+      };
+    }
+  }
+
+  /** Adds listed models to the catalog, unless the provider was replaced meanwhile. */
+  function keepListed(provider: FoundProvider, listed: readonly ListedModel[]): void {
+    const isKept = listed.length > 0 && provider.config.models.length === 0 && !isDeepStrictEqual(provider.listed, listed);
+    if (!isKept || !catalog.found.includes(provider)) return;
+    catalog = toCatalog(
+      catalog.settings,
+      catalog.found.map((one) => (one === provider ? { ...provider, listed } : one)),
+    );
+    clients.retire();
   }
 
   const generate = createGenerate({
@@ -188,8 +240,23 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
         keys: provider.keys
           .filter(({ value }) => value !== undefined)
           .map((key) => ({ id: key.id, name: key.name, state: states.stateOfKey(provider.id, key) })),
-        models: modelsIn(provider).map((model) => ({ ...model, ...originOf(provider, model) })),
+        models: modelsIn(provider).map((model) => ({ ...model, origin: originOf(provider, model) })),
+        listedAtMs: askedAtMs.get(provider.id),
       })),
+    costOriginOf(model) {
+      const provider = providerOf.get(model);
+      return provider === undefined ? { source: 'local' } : originOf(provider, model).cost;
+    },
+    refresh: async (id, signal) => {
+      const provider = catalog.found.find((one) => one.id === id);
+      return provider === undefined ? undefined : refresh(provider, signal);
+    },
+    async refreshStale(signal) {
+      const isStale = ({ id, config }: FoundProvider) =>
+        config.models.length === 0 && vendors[config.type].modelsPath !== null && clock.now() - (askedAtMs.get(id) ?? 0) >= staleMs;
+      if (!catalog.settings.modelsConfig.fetch) return;
+      for (const provider of catalog.found.filter(isStale)) if (!signal.aborted) await refresh(provider, signal);
+    },
     async prepareTrial(target, choice, signal) {
       const isCandidate = typeof target !== 'string';
       const provider = isCandidate ? candidateOf(target) : catalog.found.find(({ id }) => id === target);
@@ -210,6 +277,7 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
         async call(maxTokens, callSignal) {
           const tried = await attempt(provider, key, { model, maxTokens, signal: callSignal });
           if (tried.outcome === 'ok' && !isCandidate) states.succeeded(model, key);
+          if (!isCandidate) keepListed(provider, listed);
           return tried;
         },
       };
@@ -219,7 +287,11 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
       catalog = await build(settings, before);
       clients.retire();
       // Waiting work tries the new address or key, or ends because the provider is gone.
-      for (const provider of before.found) if (!catalog.found.includes(provider)) states.clear(provider.id, provider.keys);
+      for (const provider of before.found) {
+        if (catalog.found.includes(provider)) continue;
+        states.clear(provider.id, provider.keys);
+        askedAtMs.delete(provider.id);
+      }
     },
     async [Symbol.asyncDispose]() {
       await clients[Symbol.asyncDispose]();
@@ -278,7 +350,7 @@ async function findProviders(
   if (!modelsConfig.discover) return configured;
   const keys = findKeys(env, log)
     .filter((found) => !configured.some((one) => isCovered(found, one)))
-    .map((found) => known.find((same) => isDeepStrictEqual(same, found)) ?? found);
+    .map((found) => known.find(({ from, config }) => from === found.from && isDeepStrictEqual(config, found.config)) ?? found);
   const connected = [...configured, ...keys];
   if (configured.length > 0) return connected;
   if (known.length > 0 && known.every(({ source }) => source !== 'config'))

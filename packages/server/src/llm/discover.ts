@@ -1,10 +1,10 @@
 import { get as getHttp } from 'node:http';
-import { once, type ProviderType, providerTypes } from '@gatehouse/contract';
-import * as z from 'zod';
+import { type ProviderType, providerTypes } from '@gatehouse/contract';
 import type { Log } from '../kernel/log.ts';
 import type { ProviderConfig } from './config.ts';
 import { providerHeaders } from './provider-headers.ts';
 import { keyValues, type ProviderKeys, providerKeys } from './provider-keys.ts';
+import { type ListedModel, readModels } from './read-models.ts';
 import { vendors } from './vendors.ts';
 
 /** A provider for the catalog, wherever it was found. */
@@ -21,17 +21,12 @@ export interface FoundProvider {
   readonly listed?: readonly ListedModel[];
 }
 
-export interface ListedModel {
-  readonly id: string;
-  readonly contextWindow?: number;
-}
-
-/** Fetches a JSON document from a local address; rejects when nothing answers before the signal. */
+/** Fetches a JSON document; rejects when there is none, or nothing answers before the signal. */
 export type Probe = (url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<unknown>;
 
 /** Total time for finding local servers; startup waits for it only when nothing is configured. */
 const probeLimitMs = 300;
-const maxListBytes = 1_048_576;
+const maxListBytes = 4_194_304;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -68,7 +63,7 @@ export async function findLocalServers(probe: Probe): Promise<readonly FoundProv
       const { local, baseUrl } = vendors[type];
       if (local === undefined || baseUrl === undefined) return undefined;
       const config: ProviderConfig = { type, baseUrl, headers: {}, models: [], maxConnections: 256, fastStreams: true };
-      const listed = await listModels(probe, baseUrl, {}, signal);
+      const listed = await listModels(config, undefined, probe, signal);
       if (listed.length === 0) return undefined;
       return { id: type, config, source: 'local_server', from: new URL(baseUrl).origin, keys: providerKeys(config, () => ''), listed };
     }),
@@ -79,47 +74,45 @@ export async function findLocalServers(probe: Probe): Promise<readonly FoundProv
 /** Asks a configured local server for its models, when the configuration names none. */
 export async function listConfigured(config: ProviderConfig, probe: Probe): Promise<readonly ListedModel[]> {
   const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
-  if (baseUrl === undefined || !/^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])[:/]/.test(baseUrl)) return [];
-  return listModels(probe, baseUrl, providerHeaders(config, keyValues(config)[0]?.value), AbortSignal.timeout(probeLimitMs));
+  if (baseUrl === undefined || !isLoopback(baseUrl)) return [];
+  return listModels({ ...config, baseUrl }, keyValues(config)[0]?.value, probe, AbortSignal.timeout(probeLimitMs));
 }
 
-const List = once(() =>
-  z.object({
-    data: z.array(
-      z.object({
-        id: z.string().min(1),
-        max_model_len: z.int().min(512).optional().catch(undefined),
-        meta: z
-          .object({ n_ctx: z.int().min(512).optional() })
-          .nullish()
-          .catch(undefined),
-      }),
-    ),
-  }),
-);
+export function isLoopback(baseUrl: string): boolean {
+  return /^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])[:/]/.test(baseUrl);
+}
 
-/** Requests the models of a server; empty when it does not list any. */
-export async function listModels(
+/**
+ * Requests the models that a provider lists for a key; empty for a vendor that lists none.
+ * @throws an error that says why there is no list
+ */
+export async function requestModels(
+  config: ProviderConfig,
+  key: string | undefined,
   probe: Probe,
-  baseUrl: string,
-  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<readonly ListedModel[]> {
+  const { modelsPath = '/models' } = vendors[config.type];
+  if (modelsPath === null) return [];
+  return readModels(await probe(`${(config.baseUrl ?? '').replace(/\/+$/, '')}${modelsPath}`, providerHeaders(config, key), signal));
+}
+
+/** Requests the models that a provider lists; empty when it does not list any. */
+export async function listModels(
+  config: ProviderConfig,
+  key: string | undefined,
+  probe: Probe,
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
   try {
-    const { data } = List().parse(await probe(`${baseUrl.replace(/\/+$/, '')}/models`, headers, signal));
-    return data
-      .filter(({ id }) => !/embed|rerank|whisper|tts/i.test(id))
-      .map(({ id, max_model_len: length, meta }) => {
-        const contextWindow = length ?? meta?.n_ctx;
-        return contextWindow === undefined ? { id } : { id, contextWindow };
-      });
+    return await requestModels(config, key, probe, signal);
   } catch {
     // Nothing there, another service, or too slow: all mean that no model server was found.
     return [];
   }
 }
 
-/** The probe of the running server: one small GET, no redirect, at most 1 MiB. */
+/** The probe of the running server: one small GET, no redirect, at most 4 MiB. */
 export const probeHttp: Probe = async (url, headers, signal) => {
   // Local servers have no certificates.
   const get = url.startsWith('https:') ? (await import('node:https')).get : getHttp;
@@ -129,13 +122,14 @@ export const probeHttp: Probe = async (url, headers, signal) => {
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > maxListBytes) request.destroy(new Error('list of models larger than 1 MiB'));
+        if (bytes > maxListBytes) request.destroy(new Error('the list of models is larger than 4 MiB'));
         else chunks.push(chunk);
       });
       response.on('error', reject);
       response.on('end', () => {
         try {
-          resolve(response.statusCode === 200 ? JSON.parse(Buffer.concat(chunks).toString()) : undefined);
+          if (response.statusCode !== 200) throw new Error(`status ${response.statusCode}`);
+          resolve(JSON.parse(Buffer.concat(chunks).toString()));
         } catch (error) {
           reject(error);
         }

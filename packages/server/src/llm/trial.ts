@@ -3,11 +3,10 @@ import { ProviderConfig } from './config.ts';
 import { type FoundProvider, listModels, type Probe } from './discover.ts';
 import type { ModelInfo } from './model.ts';
 import type { Attempt } from './models.ts';
-import { providerHeaders } from './provider-headers.ts';
 import { type ProviderKey, providerKeys } from './provider-keys.ts';
 import { vendors } from './vendors.ts';
 
-const listLimitMs = 5_000;
+export const listLimitMs = 5_000;
 const callLimitMs = 30_000;
 
 /** A provider of the catalog by its id, or one that is not configured. */
@@ -51,7 +50,7 @@ export async function listForTrial(
   probe: Probe,
   signal: AbortSignal,
 ): Promise<FoundProvider['listed'] & {}> {
-  return listModels(probe, config.baseUrl ?? '', providerHeaders(config, value), AbortSignal.any([signal, AbortSignal.timeout(listLimitMs)]));
+  return listModels(config, value, probe, AbortSignal.any([signal, AbortSignal.timeout(listLimitMs)]));
 }
 
 /** Returns the model to call: the one asked for, else the first that the provider has. */

@@ -19,6 +19,8 @@ export interface Vendor {
   readonly keyEnv: readonly string[];
   /** Environment variable of the vendor's own tools that overrides the base URL. */
   readonly baseUrlEnv?: string;
+  /** Below the base URL, `/models` by default; null when it lists no models that can be called by these names. */
+  readonly modelsPath?: string | null;
   /** A local server, needs no key. */
   readonly local?: { readonly port: number };
   readonly keyHeader: 'authorization' | 'api-key' | 'x-api-key';
@@ -85,6 +87,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     keyEnv: ['ANTHROPIC_API_KEY'],
     baseUrlEnv: 'ANTHROPIC_BASE_URL',
     keyHeader: 'x-api-key',
+    modelsPath: '/models?limit=1000',
     streamOptions: false,
     maxTokensField: 'max_tokens',
     toolCallId: 'word',
@@ -161,6 +164,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     ...openAiStyle,
     name: 'Perplexity',
     baseUrl: 'https://api.perplexity.ai',
+    modelsPath: null,
     keyEnv: ['PERPLEXITY_API_KEY'],
     streamOptions: false,
     limits: ['tools', 'toolChoice', 'parallelToolCalls', 'seed', 'stop', 'jsonObject'],
@@ -181,6 +185,8 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     ...openAiStyle,
     name: 'Azure OpenAI',
     baseUrl: undefined,
+    // It lists the models of a region; callers name deployments.
+    modelsPath: null,
     keyEnv: [],
     keyHeader: 'api-key',
     maxTokensField: 'max_completion_tokens',

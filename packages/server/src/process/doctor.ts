@@ -16,6 +16,7 @@ import { silentLog } from '../kernel/log.ts';
 import { checkPrivate, readOwnFile } from '../kernel/private-file.ts';
 import { createModels } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
+import { checkPrices } from './doctor-prices.ts';
 import { loadRootConfig } from './load-root-config.ts';
 import { requiredNode } from './required-node.ts';
 import { copiedSecrets } from './stored-secrets.ts';
@@ -154,5 +155,6 @@ async function examineModels(config: RootConfig, env: Environment): Promise<Find
   const connected = found.providers.filter((provider) => provider.source !== 'built_in');
   if (connected.length === 0)
     return warn('no model provider is connected', 'Run "gatehouse setup", set a key such as OPENAI_API_KEY, or start a local model server.');
-  return ok(`${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`);
+  const detail = `${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`;
+  return checkPrices(models.describeProviders(), detail, systemClock.now());
 }

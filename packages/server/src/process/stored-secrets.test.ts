@@ -29,7 +29,9 @@ function configure(name: string, apiKey = 'a-key', baseUrl = 'http://127.0.0.1:9
   const provider = { type: 'openai-compatible', baseUrl, apiKey, models: [{ id: 'm' }] };
   // Nothing else to start with.
   rmSync(join(home, 'config.last-good'), { force: true });
-  writeFileSync(join(home, 'config.yaml'), JSON.stringify({ gateway: { port: 0 }, providers: { local: provider } }), { mode: 0o600 });
+  writeFileSync(join(home, 'config.yaml'), JSON.stringify({ gateway: { port: 0 }, models: { fetch: false }, providers: { local: provider } }), {
+    mode: 0o600,
+  });
   return home;
 }
 
@@ -117,18 +119,18 @@ describe('a daemon whose configuration refers to stored secrets', { timeout: 30_
   test('finds the key of a vendor in the store', async () => {
     const home = configure('home');
     await store(home, 'OPENAI_API_KEY');
-    writeFileSync(join(home, 'config.yaml'), 'gateway: { port: 0 }');
+    writeFileSync(join(home, 'config.yaml'), 'gateway: { port: 0 }\nmodels: { fetch: false }');
     await using daemon = await start(home);
     expect(daemon.greeting?.discovery.providers).toMatchObject([{ id: 'openai', from: 'OPENAI_API_KEY' }]);
     expect((await daemon.client.call('agent.getOperationModels', {})).operations[0]).toMatchObject({ provider: 'openai', apiKeyConfigured: true });
     expect((await daemon.client.call('env.list', {})).secrets).toMatchObject([{ usageCount: 2 }]);
     const listed = await daemon.client.call('models.list', { provider: 'openai' });
     if (!('models' in listed)) throw new Error('expected the models of one provider');
-    const models = { default: `openai/${listed.models[0]?.modelId}` };
+    const models = { fetch: false, default: `openai/${listed.models[0]?.modelId}` };
     await daemon.client.call('config.patch', { section: 'models', value: models });
     expect((await daemon.client.call('config.read', { section: 'models' })).config).toMatchObject(models);
     expect(await checkConfig(home, undefined, { GATEHOUSE_MASTER_KEY: keyOne })).toMatchObject({ problems: [] });
-    await daemon.client.call('config.patch', { section: 'models', value: { default: null } });
+    await daemon.client.call('config.patch', { section: 'models', value: { fetch: false, default: null } });
     const providers = async () => (await daemon.client.call('models.list_providers', {})).providers;
     await daemon.client.call('env.set', { key: 'MISTRAL_API_KEY', value });
     expect(await providers()).toEqual(['mistral', 'openai']);

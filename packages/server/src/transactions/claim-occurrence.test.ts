@@ -1,6 +1,7 @@
 import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { claimOccurrence } from './claim-occurrence.ts';
+import { fixed } from '../kernel/config/live.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { raw } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
@@ -93,7 +94,7 @@ test('a virtual day with 2,000 jobs that are not due queries the database once',
     db: counting,
     clock,
     log: silentLog,
-    config: { maxRunsPerTick: 3 },
+    config: fixed({ maxRunsPerTick: 3 }),
     held: () => [],
     begin: async (row) => void begun.push(row.id),
   });
@@ -118,7 +119,7 @@ test('1,500 jobs of one minute begin on time: those at the end of the queue are 
     db,
     clock,
     log: silentLog,
-    config: { maxRunsPerTick: 3 },
+    config: fixed({ maxRunsPerTick: 3 }),
     held: () => [],
     async begin(row) {
       const job = parseJob(row);

@@ -177,11 +177,11 @@ async function begin(
     turns: { announce: () => Promise.reject(new AppError('unavailable', 'none')) },
     identityOf: () => identity,
     fence: (text) => `<${text}>`,
-    concurrency: 4,
+    concurrency: () => 4,
     knowsModel: () => true,
     assertCanStart() {},
     assertCanDelegate() {},
-    maxDepth: 3,
+    maxDepth: () => 3,
   });
   await durable.api.start();
   return {

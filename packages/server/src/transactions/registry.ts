@@ -46,6 +46,7 @@ import { heartbeatOperations } from '../features/unattended/heartbeat/store.ts';
 import { inboxMigrations } from '../features/unattended/inbox/migrations.ts';
 import { inboxOperations } from '../features/unattended/inbox/store.ts';
 import { mcpMigrations } from '../features/agents/mcp/migrations.ts';
+import { authorizationOperations } from '../features/agents/mcp/authorization/authorization-store.ts';
 import { mcpOperations } from '../features/agents/mcp/store.ts';
 import { browseOperations } from '../features/knowledge/memory/entries/browse-store.ts';
 import { embeddingCacheOperations } from '../features/knowledge/memory/embeddings/embedding-cache-store.ts';
@@ -87,6 +88,7 @@ import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from '../features/unattended/webhooks/migrations.ts';
 import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
+import { readModelUses } from './model-uses.ts';
 import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
@@ -185,11 +187,13 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...savedGraphOperations,
   ...graphWorkOperations,
   waitingRunsOf,
+  readModelUses,
   findWaitingRoot,
   listWaitingRoots,
   readRootWaits,
   waitingOfRun,
   ...mcpOperations,
+  ...authorizationOperations,
   ...heartbeatOperations,
   beginBeat,
   endBeat,

@@ -169,3 +169,14 @@ test('secrets that are set while the configuration is read again, changed and ed
   expect(server.configuration.current).toMatchObject({ logging: { level: 'debug' }, agents: { default: { model: 'mock/mock-other' } } });
   await expectUsable();
 });
+
+test('a command sees a stored secret that exec.env of its agent names, and no other variable of the store', async () => {
+  await set('SERVICE_TOKEN', 'token-of-nine-and-more');
+  await set('PLAIN_NAME');
+  const config = { model: 'mock/mock-fast', tools: { profile: 'full' }, exec: { env: ['SERVICE_TOKEN', 'PLAIN_NAME'] } };
+  await call('config.patch', { path: 'agents.default', value: config, confirm: true });
+  const argv = ['sh', '-c', 'echo "${#SERVICE_TOKEN} ${#PLAIN_NAME}"'];
+  server.provider.queue({ toolCalls: [{ id: 'c1', name: 'exec', arguments: JSON.stringify({ argv }) }] }, { text: 'Done.' });
+  await call('agent.execute', { message: 'Go' });
+  expect(JSON.stringify(server.provider.requests.at(-1)?.body)).toContain('22 0');
+});

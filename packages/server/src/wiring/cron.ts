@@ -36,7 +36,7 @@ export interface CronWiring {
 }
 
 /** Wires scheduled jobs to what they use. */
-export function wireCron({ options, live, core }: Assembly, { turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
+export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
   const guards = live(({ autonomy }) => autonomy.guards);
   const review: InternalAction = async (agent, signal) => {
     const { conversationsReviewed, conversationsFailed, extracted, duplicates, rejected, admitted, derived, consolidated } = await memory.review(
@@ -55,7 +55,7 @@ export function wireCron({ options, live, core }: Assembly, { turns, memory, ide
   return createCron({
     ...deps,
     ...core('cron'),
-    config: options.config.scheduler.cron,
+    config: live(({ scheduler }) => scheduler.cron),
     selfMax: () => guards.current.cronSelfMax,
     input: {
       tenantId,

@@ -108,11 +108,11 @@ function toDeps({ foundation, tooling: { workspace, openedJail }, conversations:
   };
 }
 
-function wireSubagents({ options, core }: Assembly, deps: Deps) {
+function wireSubagents({ live, core }: Assembly, deps: Deps) {
   return createSubagents({
     ...deps,
     ...core('subagents'),
-    config: options.config.security.agentToAgent,
+    config: live(({ security }) => security.agentToAgent),
     conversationOf: conversationTarget,
     operations: {
       accept: acceptRun,
@@ -130,19 +130,21 @@ function wireSubagents({ options, core }: Assembly, deps: Deps) {
   });
 }
 
-function wireGraphs({ options, core }: Assembly, deps: Deps & { readonly subagents: SubagentsApi }) {
-  const { enabled, allowAgents, graphMaxConcurrency, subagentContext } = options.config.security.agentToAgent;
+function wireGraphs({ live, core }: Assembly, deps: Deps & { readonly subagents: SubagentsApi }) {
+  const config = live(({ security }) => security.agentToAgent);
   return createGraphs({
     ...deps,
     ...core('graphs'),
-    concurrency: graphMaxConcurrency,
-    maxDepth: subagentContext.maxSpawnDepth,
+    concurrency: () => config.current.graphMaxConcurrency,
+    maxDepth: () => config.current.subagentContext.maxSpawnDepth,
     assertCanDelegate({ agentCaller }) {
-      if (agentCaller !== undefined && !enabled) throw new AppError('denied', 'Agents may not start other agents (security.agentToAgent.enabled)');
+      if (agentCaller !== undefined && !config.current.enabled)
+        throw new AppError('denied', 'Agents may not start other agents (security.agentToAgent.enabled)');
       const refusal = deps.subagents.refusal();
       if (refusal !== undefined) throw refusal;
     },
     assertCanStart(agentId, { agentCaller }) {
+      const { allowAgents } = config.current;
       if (agentCaller === undefined || agentId === agentCaller.agentId || allowAgents.length === 0 || allowAgents.includes(agentId)) return;
       throw new AppError('denied', `Sub-agents of agent ${agentId} are not allowed here`);
     },
@@ -150,13 +152,13 @@ function wireGraphs({ options, core }: Assembly, deps: Deps & { readonly subagen
   });
 }
 
-function wireSessionSend({ options, db, bus, clock }: Assembly, deps: Deps) {
+function wireSessionSend({ live, db, bus, clock }: Assembly, deps: Deps) {
   return createSessionSend({
     ...deps,
     db,
     bus,
     clock,
-    policy: options.config.security.agentToAgent,
+    policy: live(({ security }) => security.agentToAgent),
     acceptSend,
     keepAnswer,
     failSendWork,

@@ -22,6 +22,7 @@ type Used =
   | 'responses'
   | 'receipts'
   | 'webhooks'
+  | 'authorization'
   | 'events'
   | 'sessions'
   | 'models'

@@ -165,6 +165,53 @@ const rows: readonly Row[] = [
     after: 60_000,
   },
   {
+    keys: ['scheduler.cron'],
+    patch: { scheduler: { cron: { enabled: false, builtIn: { memoryReview: { enabled: true } } } } },
+    see: async (server) => [
+      (await server.client.call('cron.status', {})).state,
+      (await server.client.call('cron.list', {})).jobs.some(({ name }) => name.includes('review')),
+    ],
+    before: ['active', false],
+    after: ['disabled', true],
+  },
+  {
+    keys: ['scheduler.cron.maxJobs'],
+    patch: { scheduler: { cron: { maxJobs: 1 } } },
+    async see(server) {
+      const schedule = { kind: 'every' as const, everyMs: 86_400_000 };
+      const add = (name: string) => server.client.call('cron.add', { name, schedule, payload: { kind: 'delivery', text: 'Hello' } });
+      const outcomes = [await refusal(add('first')), await refusal(add('second'))];
+      for (const jobName of ['first', 'second']) await refusal(server.client.call('cron.remove', { jobName }));
+      return outcomes;
+    },
+    before: ['ok', 'ok'],
+    after: ['ok', 'precondition_failed'],
+  },
+  {
+    keys: ['security.agentToAgent'],
+    patch: { security: { agentToAgent: { graphMaxGlobalSubAgents: 7 } } },
+    async see(server) {
+      const status = await server.client.call('graph.status', {});
+      return 'concurrency' in status ? status.concurrency.maxGlobalSubAgents : undefined;
+    },
+    before: 20,
+    after: 7,
+  },
+  {
+    keys: ['security.agentToAgent.allowAgents'],
+    patch: { security: { agentToAgent: { allowAgents: ['default'] } } },
+    see: (server) => callTool(server, 'agents_list'),
+    before: expect.stringContaining('plain'),
+    after: expect.not.stringContaining('plain'),
+  },
+  {
+    keys: ['media'],
+    patch: { media: { maxFileBytes: 1024 } },
+    see: async (server) => (await post(server, '/media?fileName=a.txt', 'x'.repeat(2_000), { 'content-type': 'text/plain' })).status,
+    before: 201,
+    after: 413,
+  },
+  {
     keys: ['links'],
     patch: { links: { maxLinks: 1 } },
     see: async (server) => (await server.client.call('link.process', { text: 'http://127.0.0.1:1/a http://127.0.0.1:1/b' })).errors.length,
@@ -266,6 +313,13 @@ const rows: readonly Row[] = [
     after: 200,
   },
   {
+    keys: ['gateway.publicUrl'],
+    patch: { gateway: { publicUrl: 'https://gate.example' } },
+    see: (server) => statusWith(server, { host: 'gate.example' }),
+    before: 403,
+    after: 200,
+  },
+  {
     keys: ['gateway.corsOrigins'],
     patch: { gateway: { corsOrigins: ['https://app.example'] } },
     see: (server) => statusWith(server, { origin: 'https://app.example' }),
@@ -339,7 +393,7 @@ beforeAll(async () => {
     tools: [act],
     config: {
       webhooks: { token: secret, mappings: [{ id: 'patient', match: { path: 'patient' }, model: 'mock/mock-other' }] },
-      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['act', 'web_search'] } }, plain: {} },
+      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['act', 'web_search', 'agents_list'] } }, plain: {} },
     },
   });
   first = JSON.parse(server.configuration.readText());

@@ -1,6 +1,8 @@
 import type { RootConfig } from '../config-schema.ts';
 import { modelNamesOf } from '../features/agents/agents/model-names.ts';
-import { createModels } from '../llm/create-models.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Live } from '../kernel/config/live.ts';
+import { type ConfiguredModels, createModels, type ModelSettings } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
 import { createEmbedder } from '../llm/embeddings.ts';
 import type { Assembly } from './assembly.ts';
@@ -31,6 +33,8 @@ export async function wireModels(
   building.use(settings.onChange(models.reconfigure));
   // Keys of vendors that are not configured are searched for in the store, too.
   building.use(secrets.api.onChange(() => (settings.current.modelsConfig.discover ? models.reconfigure(settings.current) : undefined)));
+  const isProbing = overrides.probe !== null;
+  if (isProbing) building.use(listInBackground(models, settings, clock));
   const providers = live((whole) => whole.providers);
   const embedder = createEmbedder(config.embedding, { providers, clock });
   if (embedder !== undefined) building.use(embedder);
@@ -40,6 +44,35 @@ export async function wireModels(
     embedder,
     generate: traces?.generate(counted) ?? counted,
     knowsModel: (name: string) => models.resolve(name) !== undefined,
+  };
+}
+
+/** Lists of models are not worth a wait at the start. */
+const listAfterMs = 3_000;
+/** A provider that gave no list is asked again after this time, the others once a day. */
+const listEveryMs = 3_600_000;
+
+/** Asks providers for their models: a little after the start and after each change, as long as `models.fetch` says so. */
+function listInBackground(models: ConfiguredModels, settings: Live<ModelSettings>, clock: Clock): AsyncDisposable {
+  const ending = new AbortController();
+  let asking = Promise.resolve();
+  let cancel = () => {};
+  const schedule = (ms: number): void => {
+    cancel();
+    cancel = clock.after(ms, () => {
+      asking = asking.then(() => models.refreshStale(ending.signal));
+      schedule(listEveryMs);
+    });
+  };
+  schedule(listAfterMs);
+  const following = settings.onChange(() => schedule(0));
+  return {
+    async [Symbol.asyncDispose]() {
+      following[Symbol.dispose]();
+      cancel();
+      ending.abort();
+      await asking;
+    },
   };
 }
 

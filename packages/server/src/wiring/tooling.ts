@@ -1,3 +1,4 @@
+import { routes } from '@gatehouse/contract';
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import { askApproval, withdrawApproval } from '../transactions/ask-approval.ts';
@@ -10,6 +11,8 @@ import { printSessionKey, parseSessionKey } from '../features/conversations/sess
 import { createWeb } from '../features/environment/web/web.ts';
 import { createWorkspace, type WorkspaceDeps } from '../features/environment/workspace/workspace.ts';
 import type { ApprovalsDeps } from '../features/access/approvals/approvals.ts';
+import { publicUrl } from '../gateway/public-url.ts';
+import type { IdentityOf } from '../kernel/call-context.ts';
 import { createEgress } from '../kernel/egress.ts';
 import { type Jail, openJail } from '../kernel/jail.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -30,7 +33,10 @@ export interface ToolingWiring {
   readonly agents: AgentsApi;
   readonly fence: FenceText;
   readonly autonomy: ApprovalsDeps['capabilities'] & { readonly api: Pick<AutonomyApi, 'isStopped'> };
-  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly inbox: InboxApi;
+  readonly identityOf: IdentityOf;
+  /** Address of the listener; null while there is none. */
+  readonly address: () => string | null;
   readonly stops: Late<Stops>;
   readonly disk: WorkspaceDeps['disk'];
 }
@@ -40,7 +46,7 @@ export type Tooling = Awaited<ReturnType<typeof wireTooling>>;
 /** Wires what agents use: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
 export async function wireTooling(
   { building, options, environment, bootId, live, core, clock }: Assembly,
-  { agents, fence, autonomy, inbox, stops, disk }: ToolingWiring,
+  { agents, fence, autonomy, inbox, identityOf, address, stops, disk }: ToolingWiring,
 ) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
@@ -76,6 +82,10 @@ export async function wireTooling(
       key: options.installKey.derive('mcp'),
       startProcess: startInJail(openedJail),
       dial: overrides.egress,
+      inbox,
+      identityOf,
+      defaultAgentId: () => config.routing.defaultAgentId,
+      redirectUri: () => `${publicUrl(options.configuration.current.gateway, address())}${routes.oauthCallback.path}`,
     }),
   );
   const workspace = building.use(
@@ -110,7 +120,7 @@ export async function wireTooling(
       config: live(({ exec }) => exec),
       jail: openedJail,
       capacity: workspace.capacity,
-      env: options.env,
+      env: environment,
       agentOf: (agentId) => agents.find(agentId)?.config,
       isStopped: autonomy.api.isStopped,
       taints: workspace.taints,

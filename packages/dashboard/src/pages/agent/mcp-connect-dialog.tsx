@@ -32,8 +32,8 @@ export function ConnectDialog({
       ...(authorization.trim() !== '' && { headers: { authorization: authorization.trim() } }),
       ...(onlyHere && { agents: [agentId] }),
     };
-    const { toolCount } = await client.call('mcp.connect', server, { timeoutMs: 120_000 });
-    onDone(`Connected ${name}: ${plural(toolCount, 'tool')}.`);
+    const { status, toolCount } = await client.call('mcp.connect', server, { timeoutMs: 120_000 });
+    onDone(status === 'needs_authorization' ? `Stored ${name}; authorize it now.` : `Connected ${name}: ${plural(toolCount, 'tool')}.`);
     onClose();
   };
   return (

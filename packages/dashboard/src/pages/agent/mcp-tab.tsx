@@ -6,6 +6,7 @@ import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Confirm, Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { AuthorizeDialog } from './mcp-authorize-dialog.tsx';
 import { ConnectDialog } from './mcp-connect-dialog.tsx';
 
 type Server = Result<'mcp.list'>['servers'][number];
@@ -16,6 +17,7 @@ const tones: Readonly<Record<Server['status'], Tone>> = {
   reconnecting: 'warn',
   disconnected: 'neutral',
   error: 'bad',
+  needs_authorization: 'warn',
 };
 /** Timeout for connecting, which may have to start a program first. */
 const patienceMs = 120_000;
@@ -26,7 +28,9 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
   const listed = useLoad(['mcp.list'], (signal) => client.call('mcp.list', {}, { signal }));
   const { running, error, run } = useAction();
   const [outcome, setOutcome] = useState<{ readonly tone: Tone; readonly text: string }>();
-  const [asked, setAsked] = useState<'connect' | { readonly show: string } | { readonly forget: string }>();
+  const [asked, setAsked] = useState<
+    'connect' | { readonly show: string } | { readonly forget: string } | { readonly authorize: string; readonly url: string }
+  >();
   const close = (): void => setAsked(undefined);
 
   const start = (name: string, work: () => Promise<{ readonly tone: Tone; readonly text: string }>): void => {
@@ -42,6 +46,11 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
     return found.success
       ? ({ tone: 'good', text: `${name} responded in ${found.latencyMs.toFixed(1)} ms: ${plural(found.toolCount, 'tool')}.` } as const)
       : ({ tone: 'warn', text: `${name} failed: ${found.error}` } as const);
+  };
+  const authorize = async (name: string) => {
+    const { authorizationUrl } = await client.call('mcp.authorize', { name }, { timeoutMs: patienceMs });
+    setAsked({ authorize: name, url: authorizationUrl });
+    return { tone: 'neutral', text: `Waiting for the authorization of ${name}.` } as const;
   };
   const disconnect = async (name: string) => {
     await client.call('mcp.disconnect', { name });
@@ -73,6 +82,7 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
               running={running}
               onShow={() => setAsked({ show: name })}
               onForget={() => setAsked({ forget: name })}
+              onAuthorize={() => start(name, () => authorize(name))}
               onTest={() => start(name, () => test(name))}
               onConnect={(again) => start(name, () => connect(name, again))}
               onDisconnect={() => start(name, () => disconnect(name))}
@@ -91,6 +101,17 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
         />
       )}
       {typeof asked === 'object' && 'show' in asked && <ServerDialog name={asked.show} onClose={close} />}
+      {typeof asked === 'object' && 'authorize' in asked && (
+        <AuthorizeDialog
+          name={asked.authorize}
+          url={asked.url}
+          onClose={() => {
+            close();
+            listed.reload();
+          }}
+          onDone={(text) => setOutcome({ tone: 'good', text })}
+        />
+      )}
       {typeof asked === 'object' && 'forget' in asked && (
         <Confirm
           title={`Forget ${asked.forget}?`}
@@ -114,6 +135,7 @@ function ServerRow({
   running,
   onShow,
   onForget,
+  onAuthorize,
   onTest,
   onConnect,
   onDisconnect,
@@ -124,12 +146,14 @@ function ServerRow({
   readonly running: string | undefined;
   readonly onShow: () => void;
   readonly onForget: () => void;
+  readonly onAuthorize: () => void;
   readonly onTest: () => void;
   readonly onConnect: (again: boolean) => void;
   readonly onDisconnect: () => void;
 }) {
   const { name, status, transport, source, toolCount, agents, lastHealthCheck } = server;
   const isBusy = running !== undefined;
+  const needsPerson = server.authorization?.nextStep !== undefined;
   return (
     <li className="row">
       <div className="row-main">
@@ -146,9 +170,14 @@ function ServerRow({
         )}
         <span>{plural(toolCount, 'tool')}</span>
         {lastHealthCheck !== null && <span>{`last response ${ago(lastHealthCheck)}`}</span>}
-        <Badge tone={tones[status]}>{running === name ? 'working…' : status}</Badge>
+        <Badge tone={tones[status]}>{running === name ? 'working…' : status.replaceAll('_', ' ')}</Badge>
       </div>
       <div className="actions">
+        {needsPerson && (
+          <Button small look="primary" disabled={isBusy} label={`Authorize ${name}`} onClick={onAuthorize}>
+            Authorize
+          </Button>
+        )}
         <Button small disabled={isBusy} label={`Test ${name}`} onClick={onTest}>
           Test
         </Button>
@@ -191,7 +220,7 @@ function ServerDialog({ name, onClose }: { readonly name: string; readonly onClo
             <dl className="facts">
               <dt>State</dt>
               <dd>
-                <Badge tone={tones[server.status]}>{server.status}</Badge>
+                <Badge tone={tones[server.status]}>{server.status.replaceAll('_', ' ')}</Badge>
               </dd>
               {server.address !== undefined && (
                 <>

@@ -17,6 +17,7 @@ const sources: Readonly<Record<InboxMessage['source'], string>> = {
   subagent: 'Sub-agent',
   graph: 'Graph',
   autonomy: 'Unattended',
+  mcp: 'MCP server',
 };
 
 /** Messages from jobs, heartbeats, webhooks, sub-agents and graphs. */

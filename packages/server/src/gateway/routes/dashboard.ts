@@ -39,7 +39,7 @@ const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /** Route families for programs, and files such as `/favicon.ico`: a missing one stays missing, without a page as a fallback. */
-const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|assets|health|metrics)(\/|$)|^\/[^/.]*\.[^/]*$/i;
+const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|oauth|assets|health|metrics)(\/|$)|^\/[^/.]*\.[^/]*$/i;
 
 /** Serves the dashboard (decisions §4; http-gateway.md §4.7); reads it at the first request. */
 export function createDashboardRoutes(deps: { readonly web: GatewayConfig['web']; readonly homeDir: string; readonly log: Log }): DashboardRoutes {

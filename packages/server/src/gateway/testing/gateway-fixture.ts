@@ -106,6 +106,7 @@ export async function startGateway(options: FixtureOptions = {}) {
     media: noMedia,
     events: noEvents,
     webhooks: noWebhooks,
+    authorization: { finish: () => Promise.reject(new Error('not scripted')) },
     receipts: { execute: () => Promise.reject(new Error('not scripted')) },
     sessions: { said: () => Promise.reject(new Error('not scripted')), target: () => Promise.reject(new Error('not scripted')) },
     version: '0.0.0',

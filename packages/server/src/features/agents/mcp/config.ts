@@ -59,6 +59,24 @@ export const McpServerConfig = z
       .default({})
       .meta({ secret: true })
       .describe('http, sse: headers of every request, such as Authorization.'),
+    oauth: z
+      .strictObject({
+        clientId: Value.min(1)
+          .max(2048)
+          .optional()
+          .describe(
+            'Client that was registered at the authorization server by hand, or the address of its metadata document; registered automatically otherwise.',
+          ),
+        clientSecret: Value.min(1).optional().meta({ secret: true }).describe('Secret of that client, if it has one.'),
+        scopes: z
+          .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/, 'expected a scope without spaces'))
+          .max(64)
+          .optional()
+          .describe('Scopes to ask for; those that the server names otherwise.'),
+        allowPrivate: z.boolean().default(false).describe('Whether the authorization server may be on this machine or a private network.'),
+      })
+      .prefault({})
+      .describe('http, sse: how the server is authorized (OAuth) when it asks for it and headers have no Authorization; see mcp.authorize.'),
     allowPrivate: z.boolean().default(false).describe('http, sse: whether the address may be one of this machine or of a private network.'),
     agents: z.array(AgentId).min(1).max(256).optional().describe('The only agents that see its tools; all when absent.'),
     readOnlyTools: z
@@ -76,6 +94,8 @@ export const McpServerConfig = z
     if (server[need] === undefined) issues.addIssue({ code: 'custom', path: [need], message: `needed with transport ${server.transport}` });
     const extra = server.transport === 'stdio' ? 'url' : 'command';
     if (server[extra] !== undefined) issues.addIssue({ code: 'custom', path: [extra], message: `means nothing with transport ${server.transport}` });
+    if (server.oauth.clientSecret !== undefined && server.oauth.clientId === undefined)
+      issues.addIssue({ code: 'custom', path: ['oauth', 'clientId'], message: 'needed with clientSecret' });
   });
 export type McpServerConfig = z.output<typeof McpServerConfig>;
 

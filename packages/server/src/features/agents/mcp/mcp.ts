@@ -4,24 +4,30 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { parseJson } from '../../../kernel/json.ts';
-import type { McpApi } from './api.ts';
+import type { IdentityOf } from '../../../kernel/call-context.ts';
+import { createSeal as createTextSeal } from '../../../kernel/seal.ts';
+import type { McpApi, McpAuthorizationApi } from './api.ts';
+import { Authorizations, type AuthorizationsDeps } from './authorization/authorizations.ts';
 import { type McpConfig, McpServerConfig } from './config.ts';
 import { createMcpMethods, type McpMethods } from './methods.ts';
 import { createSeal, type Seal } from './servers/seal.ts';
 import { createServers, type Server, type ServersDeps } from './servers/servers.ts';
 import { listMcpServers, type McpServerRow } from './store.ts';
 
-export interface McpDeps extends ServersDeps {
+export interface McpDeps extends Omit<ServersDeps, 'authorizations'>, Pick<AuthorizationsDeps, 'inbox' | 'defaultAgentId' | 'redirectUri'> {
+  readonly identityOf: IdentityOf;
+  readonly redactor: ServersDeps['redactor'] & AuthorizationsDeps['redactor'];
   readonly db: Db;
   readonly bus: EventBus;
   /** Section `mcp` of config.yaml. */
   readonly config: Live<McpConfig>;
-  /** Seals the headers of stored servers. */
+  /** Seals the headers of stored servers, and authorizations. */
   readonly key: Buffer;
 }
 
 export interface Mcp extends AsyncDisposable {
   readonly api: McpApi;
+  readonly authorization: McpAuthorizationApi;
   readonly methods: McpMethods;
 }
 
@@ -32,7 +38,18 @@ const Agents = z.array(AgentId).min(1);
  * at once: a failing or slow server delays neither the others nor the daemon.
  */
 export async function createMcp(deps: McpDeps): Promise<Mcp> {
-  const servers = createServers(deps);
+  const authorizations = new Authorizations({
+    ...deps,
+    dial: deps.dial,
+    seal: createTextSeal(deps.key),
+    serverOf(name) {
+      const server = servers.find(name);
+      return server && { name, config: server.config, isFromFile: server.source === 'config' };
+    },
+    onAuthorized: (name) => void servers.find(name)?.managed.connectAgain(),
+  });
+  await authorizations.load();
+  const servers = createServers({ ...deps, authorizations });
   const seal = createSeal(deps.key);
   function put(name: string, source: Server['source'], config: McpServerConfig): void {
     const server = servers.make(name, source, config);
@@ -67,9 +84,11 @@ export async function createMcp(deps: McpDeps): Promise<Mcp> {
   const following = deps.config.onChange(follow);
   return {
     api: { tools: servers.tools, visibleTo: servers.visibleTo },
-    methods: createMcpMethods({ ...deps, servers, seal }),
+    authorization: authorizations,
+    methods: createMcpMethods({ ...deps, servers, seal, authorizations }),
     [Symbol.asyncDispose]() {
       following[Symbol.dispose]();
+      authorizations[Symbol.dispose]();
       return servers[Symbol.asyncDispose]();
     },
   };

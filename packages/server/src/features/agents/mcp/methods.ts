@@ -3,16 +3,23 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { recordAudit } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { authorizableUrl, type Authorizations } from './authorization/authorizations.ts';
+import { AuthorizationNeeded } from './authorization/needed.ts';
 import { remoteConfig } from './remote-config.ts';
 import { type ChangeBy, ServerChanges, type ServerChangesDeps } from './servers/changes.ts';
 import { maxReconnectAttempts } from './servers/link-state.ts';
+import { type ManagedServer, reasonOf } from './servers/managed-server.ts';
 import { type Server, serverNameOf } from './servers/servers.ts';
 import { testServer } from './servers/test-server.ts';
 
-export type McpMethods = HandlersOf<`mcp.${'list' | 'status' | 'connect' | 'disconnect' | 'reconnect' | 'test'}`>;
+export type McpMethods = HandlersOf<`mcp.${'list' | 'status' | 'connect' | 'disconnect' | 'reconnect' | 'test' | 'authorize' | 'deauthorize'}`>;
 
-export function createMcpMethods(deps: ServerChangesDeps): McpMethods {
-  const { servers, redactor } = deps;
+export interface McpMethodsDeps extends ServerChangesDeps {
+  readonly authorizations: Pick<Authorizations, 'begin' | 'drop' | 'view' | 'isChallenged'>;
+}
+
+export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
+  const { servers, redactor, authorizations } = deps;
   const changes = new ServerChanges(deps);
 
   function known(name: string, call: CallContext): Server {
@@ -37,11 +44,11 @@ export function createMcpMethods(deps: ServerChangesDeps): McpMethods {
       const rows = servers
         .list()
         .filter((server) => isSeen(server, call))
-        .map(rowOf);
+        .map((server) => rowOf(server, authorizations));
       return { servers: rows, total: rows.length };
     },
 
-    'mcp.status': async (params, call) => statusOf(known(serverNameOf(params), call), redactor.redact),
+    'mcp.status': async (params, call) => statusOf(known(serverNameOf(params), call), authorizations, redactor.redact),
 
     'mcp.connect': async (params, call) => {
       refuseLimited(call);
@@ -63,8 +70,10 @@ export function createMcpMethods(deps: ServerChangesDeps): McpMethods {
       refuseLimited(call);
       const by = { call, actionType: 'mcp.disconnect' };
       const server = known(serverNameOf(params), call);
-      if (params.forget) await changes.forget(by, server);
-      else await changes.setEnabled(by, server, false);
+      if (params.forget) {
+        await changes.forget(by, server);
+        await authorizations.drop(call, server.name);
+      } else await changes.setEnabled(by, server, false);
       await server.managed.disconnect();
       return { name: server.name, status: 'disconnected' as const, forgotten: params.forget };
     },
@@ -96,7 +105,13 @@ export function createMcpMethods(deps: ServerChangesDeps): McpMethods {
       const given = remoteConfig(params);
       const server = given === undefined ? known(name, call) : undefined;
       const config = given ?? server?.config ?? known(name, call).config;
-      const result = await testServer({ clock: deps.clock, servers, redactText: redactor.redact }, config, server?.source ?? 'stored', call.signal);
+      const result = await testServer(
+        { clock: deps.clock, servers, redactText: redactor.redact },
+        server?.name,
+        config,
+        server?.source ?? 'stored',
+        call.signal,
+      );
       await recordAudit(deps, call, {
         actionType: 'mcp.test',
         classification: 'read',
@@ -105,7 +120,41 @@ export function createMcpMethods(deps: ServerChangesDeps): McpMethods {
       });
       return result;
     },
+
+    'mcp.authorize': async (params, call) => {
+      refuseLimited(call);
+      const server = known(serverNameOf(params), call);
+      return audited({ call, actionType: 'mcp.authorize.begin' }, server.name, async () => {
+        const { name, config, source, managed } = server;
+        // What the server asks for is known once it refused a request.
+        if (!authorizations.isChallenged(name, authorizableUrl(name, config))) await findChallenge(managed);
+        return authorizations.begin(call, { name, config, isFromFile: source === 'config' });
+      });
+    },
+
+    'mcp.deauthorize': async (params, call) => {
+      refuseLimited(call);
+      const name = serverNameOf(params);
+      const dropped = await authorizations.drop(call, name);
+      if (dropped === undefined) throw new AppError('not_found', `There is no authorization for an MCP server "${name}"`, { param: 'name' });
+      const server = servers.find(name);
+      if (server?.managed.view().status === 'connected') await server.managed.connectAgain();
+      return { name, ...dropped };
+    },
   };
+}
+
+/** Tries to connect a server, so that it says how it is authorized. */
+async function findChallenge(managed: ManagedServer): Promise<void> {
+  const { status } = managed.view();
+  if (status === 'connected') throw new AppError('precondition_failed', 'The server is connected and asked for no authorization', { param: 'name' });
+  try {
+    await managed.connect();
+  } catch (error) {
+    if (error instanceof AuthorizationNeeded) return;
+    throw new AppError('unavailable', `The server cannot be reached: ${reasonOf(error)}`, { cause: error });
+  }
+  throw new AppError('precondition_failed', 'The server asks for no authorization; it is connected now', { param: 'name' });
 }
 
 /** A server serves all agents unless it is limited to some. */
@@ -119,8 +168,11 @@ function refuseLimited({ identity }: CallContext): void {
     throw new AppError('denied', 'A token that is limited to some agents cannot change MCP servers', { param: 'name' });
 }
 
-function rowOf({ name, source, config, managed, enabled }: Server): ResultInput<'mcp.list'>['servers'][number] {
+type Views = Pick<Authorizations, 'view'>;
+
+function rowOf({ name, source, config, managed, enabled }: Server, views: Views): ResultInput<'mcp.list'>['servers'][number] {
   const view = managed.view();
+  const authorization = config.transport === 'stdio' ? undefined : views.view({ name, config });
   return {
     name,
     transport: config.transport,
@@ -133,17 +185,18 @@ function rowOf({ name, source, config, managed, enabled }: Server): ResultInput<
     generation: view.generation,
     ...(config.agents !== undefined && { agents: config.agents }),
     ...(view.error !== undefined && { error: view.error }),
+    ...(authorization !== undefined && { authorization }),
     ...(view.facts !== undefined && { capabilities: [...view.facts.capabilities] }),
     ...(view.facts?.serverVersion !== undefined && { serverVersion: view.facts.serverVersion }),
   };
 }
 
-function statusOf(server: Server, redactText: (text: string) => string): ResultInput<'mcp.status'> {
+function statusOf(server: Server, views: Views, redactText: (text: string) => string): ResultInput<'mcp.status'> {
   const { config, name } = server;
   const view = server.managed.view();
   const stderr = redactText(server.errorOutput.text());
   return {
-    ...rowOf(server),
+    ...rowOf(server, views),
     maxReconnectAttempts,
     address: config.transport === 'stdio' ? (config.command ?? '') : new URL(config.url ?? '').origin,
     ...(config.transport !== 'stdio' && { headerNames: Object.keys(config.headers) }),

@@ -16,4 +16,24 @@ export const mcpMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  {
+    id: '175-mcp-authorizations',
+    up: [
+      `CREATE TABLE mcp_authorization (
+        server TEXT PRIMARY KEY,
+        version TEXT NOT NULL,
+        sealed TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        authorized_at_ms INTEGER NOT NULL
+      ) WITHOUT ROWID`,
+      `CREATE TABLE mcp_authorization_flow (
+        state_digest TEXT PRIMARY KEY,
+        server TEXT NOT NULL,
+        sealed TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        token_id TEXT NOT NULL,
+        created_at_ms INTEGER NOT NULL
+      ) WITHOUT ROWID`,
+    ],
+  },
 ];

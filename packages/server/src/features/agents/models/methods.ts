@@ -2,12 +2,14 @@ import { operationTypes } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import type { CostOrigin } from '../../../llm/catalog.ts';
+import type { ConfiguredModels } from '../../../llm/create-models.ts';
 import type { ModelInfo } from '../../../llm/model.ts';
 import type { Models, ProviderInfo } from '../../../llm/models.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 
 export interface ModelMethodsDeps {
-  readonly models: Models;
+  readonly models: Models & Pick<ConfiguredModels, 'costOriginOf'>;
   readonly agents: AgentsApi;
   /** Section `embedding`; applies to all agents. */
   readonly embedding: { readonly provider: string; readonly model: string; readonly timeoutMs: number } | undefined;
@@ -24,6 +26,7 @@ export function createModelMethods({
 }: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
   const baseUrlOf = (provider: string) => redactText(models.providers().find(({ id }) => id === provider)?.baseUrl ?? '');
+  const listed = (model: ModelInfo, baseUrl: string) => listedModel(model, baseUrl, models.costOriginOf(model));
   return {
     'models.list_providers': async () => {
       const providers = models
@@ -34,12 +37,12 @@ export function createModelMethods({
     },
     'models.list': async ({ provider }) => {
       if (provider !== undefined) {
-        const listed = ofProvider(provider).map((model) => ({ provider, ...listedModel(model, baseUrlOf(provider)) }));
-        return { models: listed, total: listed.length };
+        const all = ofProvider(provider).map((model) => ({ provider, ...listed(model, baseUrlOf(provider)) }));
+        return { models: all, total: all.length };
       }
       const providers = models.providers().map(({ id }) => {
-        const listed = ofProvider(id).map((model) => listedModel(model, baseUrlOf(id)));
-        return { name: id, modelCount: listed.length, models: listed };
+        const all = ofProvider(id).map((model) => listed(model, baseUrlOf(id)));
+        return { name: id, modelCount: all.length, models: all };
       });
       return { providers, totalModels: models.list().length };
     },
@@ -48,9 +51,10 @@ export function createModelMethods({
   };
 }
 
-function listedModel(model: ModelInfo, baseUrl: string) {
+function listedModel(model: ModelInfo, baseUrl: string, { source, asOf, url }: CostOrigin) {
   const { modelId, displayName, contextWindow, maxTokens, input, reasoning, price, validated } = model;
-  return { modelId, displayName, baseUrl, contextWindow, maxTokens, input: [...input], reasoning, cost: price, validated };
+  const costFields = { costSource: source, costAsOf: asOf, costUrl: url };
+  return { modelId, displayName, baseUrl, contextWindow, maxTokens, input: [...input], reasoning, cost: price, ...costFields, validated };
 }
 
 /** A token limited to some agents learns about no other. */

@@ -6,12 +6,11 @@ import { createEventBus } from '../../../kernel/event-bus.ts';
 import { silentLog } from '../../../kernel/log.ts';
 import { createRedactor } from '../../../kernel/redact.ts';
 import { ModelsConfig, ProvidersConfig } from '../../../llm/config.ts';
-import { createModels } from '../../../llm/create-models.ts';
-import type { Models } from '../../../llm/models.ts';
+import { type ConfiguredModels, createModels } from '../../../llm/create-models.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 import { createModelMethods } from './methods.ts';
 
-let models: Models;
+let models: ConfiguredModels;
 let methods: ReturnType<typeof createModelMethods>;
 
 const agent = (id: string, config: object): Agent => ({
@@ -91,6 +90,7 @@ describe('models', () => {
           modelId: 'large',
           baseUrl: 'http://127.0.0.1:9/v1',
           cost: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 },
+          costSource: 'config',
           validated: true,
         },
         { provider: 'local', modelId: 'small', cost: null },

@@ -41,7 +41,15 @@ test('lists providers with models, prices and where the key comes from, never th
     {
       provider: 'vendor',
       keys: [{ from: 'environment', name: 'ENV_KEY' }],
-      models: expect.arrayContaining([expect.objectContaining({ modelId: 'gpt-5-mini', source: 'built_in', costSource: 'built_in' })]),
+      models: expect.arrayContaining([
+        expect.objectContaining({
+          modelId: 'gpt-5-mini',
+          source: 'built_in',
+          costSource: 'built_in',
+          costAsOf: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+          costUrl: expect.stringContaining('openai.com'),
+        }),
+      ]),
     },
     { provider: 'open', keys: [], models: [{ modelId: 'plain', cost: null, costSource: null }] },
     { provider: 'stored', keys: [{ from: 'store', name: 'STORED_KEY' }] },
@@ -289,4 +297,47 @@ test('a provider that was found by a key of the environment keeps its key and ad
       { from: 'store', name: 'OPENAI_2_API_KEY' },
     ],
   });
+});
+
+test('models are requested from a provider, and own prices are set and removed without naming its models', async () => {
+  const { url } = server.provider;
+  const set = (more: object) => server.client.call('providers.set', { id: 'vendor', type: 'openai', ...more });
+  await set({ baseUrl: url, prices: { 'mock-fast': { input: 3, output: 4 }, 'gpt-5-mini': { input: 1, output: 1 } } });
+  expect(await server.client.call('providers.refresh', { provider: 'vendor' })).toEqual({ provider: 'vendor', models: ['mock-fast', 'mock-p10'] });
+  const listed = async (id: string) => {
+    const { providers } = await server.client.call('providers.list', {});
+    return providers.find(({ provider }) => provider === 'vendor')?.models.find(({ modelId }) => modelId === id);
+  };
+  expect(await listed('mock-fast')).toMatchObject({ source: 'listed', cost: { input: 3, output: 4 }, costSource: 'config' });
+  expect(await listed('mock-p10')).toMatchObject({ source: 'listed', costSource: 'local' });
+  expect(await listed('gpt-5-mini')).toMatchObject({ cost: { input: 1 }, costSource: 'config' });
+  await set({ prices: { 'gpt-5-mini': null } });
+  expect(await listed('gpt-5-mini')).toMatchObject({ cost: { input: 0.25 }, costSource: 'built_in' });
+  await expect(server.client.call('providers.refresh', { provider: 'absent' })).rejects.toMatchObject({ code: 'not_found' });
+  expect(await server.client.call('providers.refresh', { provider: 'open' })).toMatchObject({
+    models: [],
+    cause: expect.stringContaining('ECONNREFUSED'),
+  });
+});
+
+test('a provider is not removed while webhooks, jobs or graphs name a model of it', async () => {
+  const remove = () => server.client.call('providers.remove', { provider: 'open' });
+  const refusal = (text: string) => ({ code: 'precondition_failed', message: expect.stringContaining(text) });
+  const change = (path: string, value: unknown) => server.client.call('config.patch', { path, value, confirm: true });
+  const mapping = { id: 'build', match: { path: 'build' }, action: 'agent', model: 'plain', messageTemplate: 'Built', allowUnauthenticated: true };
+  await change('webhooks.mappings', [mapping]);
+  await expect(remove()).rejects.toMatchObject(refusal('webhooks.mappings[build].model'));
+  await change('webhooks.mappings', []);
+  await change('gateway.compat.models', { 'gpt-*': 'open/plain' });
+  await expect(remove()).rejects.toMatchObject(refusal('gateway.compat.models.gpt-*'));
+  await change('gateway.compat.models', { 'gpt-*': null });
+  const payload = { kind: 'agent_turn' as const, message: 'Look at "model":"mock/mock-fast"', model: 'open/plain' };
+  const schedule = { kind: 'every' as const, everyMs: 86_400_000 };
+  await server.client.call('cron.add', { name: 'nightly', schedule, payload });
+  await expect(remove()).rejects.toMatchObject(refusal('the job "nightly" of default'));
+  await server.client.call('cron.remove', { jobName: 'nightly' });
+  const saved = await server.client.call('graph.save', { nodes: [{ node_id: 'facts', task: 'Collect facts.', model: 'plain' }], label: 'Research' });
+  await expect(remove()).rejects.toMatchObject(refusal('the saved graph "Research"'));
+  await server.client.call('graph.delete', { id: saved.id });
+  expect(await remove()).toMatchObject({ removed: true });
 });

@@ -10,19 +10,22 @@ import type { ModelWork } from '../../access/budgets/api.ts';
 import type { SecretsApi } from '../../operations/secrets/api.ts';
 import type { SettingsApi } from '../../operations/settings/api.ts';
 import type { AgentsApi } from '../agents/api.ts';
+import type { StoredUse } from './api.ts';
 import { keySourceOf } from './key-source.ts';
 import { keyIdOf, setProvider } from './set-provider.ts';
 import { usesOf, type UsesDeps } from './uses.ts';
 import { verdictOf } from './verdict.ts';
 
 export interface ProvidersDeps {
-  readonly models: Pick<ConfiguredModels, 'describeProviders' | 'prepareTrial' | 'clearState' | 'clearKey' | 'resolve'>;
+  readonly models: Pick<ConfiguredModels, 'describeProviders' | 'prepareTrial' | 'refresh' | 'clearState' | 'clearKey' | 'resolve'>;
   readonly agents: Pick<AgentsApi, 'defaultId' | 'list'>;
   readonly work: Pick<ModelWork, 'meter'>;
   readonly settings: Pick<SettingsApi, 'isOwner' | 'change'>;
   readonly secrets: Pick<SecretsApi, 'replace' | 'environment'>;
   /** The configuration in force. */
   readonly config: () => UsesDeps['config'];
+  /** Returns the jobs and graphs that may name models. */
+  readonly readUses: () => Promise<readonly StoredUse[]>;
   readonly readText: () => string;
   /** Environment of the daemon, without the secret store. */
   readonly env: Environment;
@@ -30,12 +33,13 @@ export interface ProvidersDeps {
   readonly redactText: (text: string) => string;
 }
 
+const maxShownUses = 10;
 const answerTokens = 16;
 /** Models that reason may fail, or answer nothing, with less. */
 const reasoningTokens = 256;
 
 /** `providers.*`: the model providers as they are configured and as calls have shown them. */
-export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'list' | 'retry' | 'set' | 'remove' | 'test'}`> {
+export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'list' | 'refresh' | 'retry' | 'set' | 'remove' | 'test'}`> {
   const { models } = deps;
 
   function listed(provider: DescribedProvider, text: string): ResultInput<'providers.list'>['providers'][number] {
@@ -49,10 +53,13 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
       models: provider.models.map((model) => ({
         modelId: model.modelId,
         displayName: model.displayName,
-        source: model.source,
+        source: model.origin.source,
         cost: model.price,
-        costSource: model.costSource,
+        costSource: model.origin.cost.source,
+        costAsOf: model.origin.cost.asOf,
+        costUrl: model.origin.cost.url,
       })),
+      listedAtMs: provider.listedAtMs,
     };
   }
 
@@ -88,9 +95,11 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
           param: 'provider',
         },
       );
-    const uses = usesOf(id, { models, agents: deps.agents.list(), config: deps.config() });
-    if (uses.length > 0)
-      throw new AppError('precondition_failed', `The provider "${id}" is used by ${uses.join(', ')}: change these keys first`, { param: 'provider' });
+    const uses = usesOf(id, { models, agents: deps.agents.list(), config: deps.config(), stored: await deps.readUses() });
+    if (uses.length > 0) {
+      const shown = uses.length > maxShownUses ? [...uses.slice(0, maxShownUses), `${uses.length - maxShownUses} more`] : uses;
+      throw new AppError('precondition_failed', `The provider "${id}" is used by ${shown.join(', ')}: change these first`, { param: 'provider' });
+    }
     const edits: Edit[] = [{ unset: ['providers', id] }];
     const change = { section: 'providers', key: id, origin: 'rpc', edits, actionType: 'providers.remove', summary: 'removed' } as const;
     const { version, digest } = await deps.settings.change(change, call);
@@ -128,6 +137,13 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
       if (key === undefined) models.clearState(provider);
       else models.clearKey(provider, keyIdOf(provider, keysOf(present), key, 'key'));
       return find(provider)?.state ?? present.state;
+    },
+
+    'providers.refresh': async ({ provider }, call) => {
+      const refreshed = await models.refresh(provider, call.signal);
+      if (refreshed === undefined) throw unknownProvider(provider);
+      const { listed: found, fault } = refreshed;
+      return { provider, models: [...found], ...(fault !== undefined && { cause: deps.redactText(fault) }) };
     },
 
     'providers.set': set,

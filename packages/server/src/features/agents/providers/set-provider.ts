@@ -30,7 +30,7 @@ const Written = z.looseObject({
  */
 export async function setProvider(
   { settings, secrets, readText, env }: SetProviderDeps,
-  { id, type, baseUrl, key, addKeys = [], models }: Asked,
+  { id, type, baseUrl, key, addKeys = [], models, prices = {} }: Asked,
   { present, removed }: { readonly present: DescribedProvider | undefined; readonly removed: readonly string[] },
   call: CallContext,
 ): Promise<ResultInput<'providers.set'>> {
@@ -45,6 +45,8 @@ export async function setProvider(
   const address = baseUrl ?? (found?.baseUrl === vendors[type].baseUrl ? undefined : found?.baseUrl);
   if (address !== undefined) put('baseUrl', address);
   if (models !== undefined) put('models', models);
+  for (const [model, price] of Object.entries(prices))
+    edits.push(price === null ? { unset: [...path, 'prices', model] } : { set: [...path, 'prices', model], value: price });
 
   const stored = key === undefined ? undefined : await store(secretNameOf({ id, type }, readText(), env), key);
   const [inherited] = found?.keys ?? [];

@@ -1,4 +1,5 @@
 import type { ResultInput } from '@gatehouse/contract';
+import type { Live } from '../../../kernel/config/live.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import { type CallContext, isTaintedCall, type ToolBounds } from '../../../kernel/call-context.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
@@ -33,7 +34,7 @@ export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | '
   readonly agents: AgentsApi;
   readonly autonomy: Pick<AutonomyApi, 'admit' | 'budget' | 'onStop'>;
   readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor'>;
-  readonly policy: { readonly enabled: boolean; readonly maxPingPongTurns: number; readonly allowAgents: readonly string[] };
+  readonly policy: Live<{ readonly enabled: boolean; readonly maxPingPongTurns: number; readonly allowAgents: readonly string[] }>;
   readonly acceptSend: Operation<SendIntake, void>;
   /** Finds a conversation that the caller can reach, for an agent also one of its sub-agents; throws `not_found` otherwise. */
   readonly findTarget: (address: ConversationAddress, call: CallContext) => Promise<SendTarget>;
@@ -73,7 +74,8 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
   }
 
   const send: SessionSend['methods']['session.send'] = async ({ text, mode, timeoutMs, maxTurns, ...address }, call) => {
-    if (!policy.enabled) throw new AppError('denied', 'Messages between conversations are switched off (security.agentToAgent.enabled is false)');
+    if (!policy.current.enabled)
+      throw new AppError('denied', 'Messages between conversations are switched off (security.agentToAgent.enabled is false)');
     if (maxTurns !== undefined && mode !== 'ping-pong')
       throw new AppError('invalid_params', 'maxTurns: only allowed with mode ping-pong', {
         param: 'maxTurns',
@@ -91,13 +93,13 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
     if (isAwaited && agentCaller !== undefined && waiting.wouldDeadlock(agentCaller.conversationRef, target.ref))
       throw new AppError('precondition_failed', 'That conversation is waiting for this one: send with mode fire-and-forget', { param: 'mode' });
     if (agentCaller !== undefined) {
-      const { allowAgents } = policy;
+      const { allowAgents } = policy.current;
       if (target.agentId !== agentCaller.agentId && allowAgents.length > 0 && !allowAgents.includes(target.agentId))
         throw new AppError('denied', `Messages to agent ${target.agentId} are not allowed (security.agentToAgent.allowAgents)`);
       deps.autonomy.admit('orch:message', callingAgent(call), call);
     }
 
-    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.maxPingPongTurns, createdAtMs: clock.now() }, { from, target }, call);
+    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.current.maxPingPongTurns, createdAtMs: clock.now() }, { from, target }, call);
     const waiter = isAwaited
       ? waiting.wait(row.id, { from: agentCaller?.conversationRef, to: target.ref, ms: timeoutMs, signal: call.signal })
       : undefined;

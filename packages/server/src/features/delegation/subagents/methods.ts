@@ -10,6 +10,7 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { AgentToAgentConfig } from './config.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import type { SpawnGate } from './requests/gate.ts';
 import { findRuns, listRuns } from './status/list-store.ts';
 import { isRequester, notRunning, reachOf, unknownRun } from './status/reach.ts';
@@ -27,7 +28,7 @@ export interface MethodDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly gate: SpawnGate;
   readonly spawn: ReturnType<typeof createSpawn>;
   /** Returns what a run waits for. */
@@ -93,7 +94,7 @@ export function createSubagentMethods(deps: MethodDeps): SubagentMethods {
       return { runs: rows.map((row) => (isWhole ? recordOf(row, nowMs) : factsOf(row))), total: rows.length };
     },
 
-    async 'subagent.wait'({ runIds, timeoutMs = config.waitTimeoutMs }, call) {
+    async 'subagent.wait'({ runIds, timeoutMs = config.current.waitTimeoutMs }, call) {
       const { results } = await deps.wait(runIds, timeoutMs, call);
       return { results };
     },

@@ -15,6 +15,7 @@ import type { TurnsApi } from '../../conversations/turns/api.ts';
 import { announceLimits, type AnnounceDeps, createAnnounce } from './completion/announce.ts';
 import type { SubagentsApi, WaitingRun } from './api.ts';
 import type { AgentToAgentConfig } from './config.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import { SpawnGate } from './requests/gate.ts';
 import { createSubagentMethods, type MethodDeps, type SubagentMethods } from './methods.ts';
 import { planReplacement } from './requests/plan-run.ts';
@@ -40,7 +41,7 @@ export interface SubagentsDeps {
   readonly log: Log;
   /** Id of this run of the daemon. */
   readonly bootId: string;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly agents: SpawnDeps['agents'];
   readonly autonomy: AutonomyApi;
   readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake' | 'waitFor'>;
@@ -116,6 +117,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     planReplacement: (row, task) => planReplacement(planning, row, task),
   });
 
+  const following = config.onChange(() => runner.limitsChanged());
   const sweep = startSweep({
     db,
     clock,
@@ -169,6 +171,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     stopping,
     async [Symbol.asyncDispose]() {
       stopping();
+      following[Symbol.dispose]();
       await sweep[Symbol.asyncDispose]();
     },
   };

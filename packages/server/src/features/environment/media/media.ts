@@ -6,6 +6,7 @@ import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { MediaLibrary } from './api.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import type { MediaConfig } from './config.ts';
 import { createShelf } from './media-index.ts';
 import { listMedia, openMediaFile, readMediaFile, unknownMediaFile } from './read.ts';
@@ -15,7 +16,7 @@ import { Uploads } from './uploads.ts';
 export interface MediaDeps {
   /** Created (0700) when it is missing. */
   readonly dir: string;
-  readonly config: MediaConfig;
+  readonly config: Live<MediaConfig>;
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
@@ -35,7 +36,14 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const shelf = createShelf(dir);
   const uploads = new Uploads(config, shelf);
-  const reading = { dir, clock, shelf, maxFileBytes: config.maxFileBytes };
+  const reading = {
+    dir,
+    clock,
+    shelf,
+    get maxFileBytes() {
+      return config.current.maxFileBytes;
+    },
+  };
   const ending = new AbortController();
   /** Not awaited at start: reading works without it. */
   const loaded = Promise.withResolvers<void>();
@@ -55,17 +63,20 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
 
   async function removeExpired(): Promise<void> {
     const nowMs = clock.ageNow();
-    const oldest = config.retentionDays === undefined ? Number.NEGATIVE_INFINITY : nowMs - config.retentionDays * dayMs;
+    const { retentionDays } = config.current;
+    const oldest = retentionDays === undefined ? Number.NEGATIVE_INFINITY : nowMs - retentionDays * dayMs;
     let removed = 0;
     for (const [id, { savedAtMs, expiresAtMs }] of shelf.entries()) {
       const isOver = (savedAtMs !== undefined && savedAtMs < oldest) || (expiresAtMs !== undefined && expiresAtMs <= nowMs);
       if (!ending.signal.aborted && isOver && (await shelf.remove(id))) removed += 1;
     }
-    if (removed > 0) log.info({ media: removed, retentionDays: config.retentionDays }, 'Removed media past their retention');
+    if (removed > 0) log.info({ media: removed, retentionDays }, 'Removed media past their retention');
   }
 
   const api: MediaLibrary = {
-    maxFileBytes: config.maxFileBytes,
+    get maxFileBytes() {
+      return config.current.maxFileBytes;
+    },
     async save(upload, call) {
       await loaded.promise;
       return saveMediaFile({ dir, clock, shelf, uploads }, upload, call.identity.principalId);

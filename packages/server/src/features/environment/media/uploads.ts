@@ -1,4 +1,5 @@
 import { AppError } from '../../../kernel/app-error.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import type { MediaConfig } from './config.ts';
 import type { Shelf } from './media-index.ts';
 
@@ -15,14 +16,14 @@ export interface Incoming extends Disposable {
 
 /** Limits concurrent uploads and the size of the store, including what is not in the index yet. */
 export class Uploads {
-  readonly #config: MediaConfig;
+  readonly #config: Live<MediaConfig>;
   readonly #shelf: Pick<Shelf, 'bytes' | 'count'>;
   #running = 0;
   readonly #runningOf = new Map<string, number>();
   /** Bytes of uploads that are not in the index yet. */
   #coming = 0;
 
-  constructor(config: MediaConfig, shelf: Pick<Shelf, 'bytes' | 'count'>) {
+  constructor(config: Live<MediaConfig>, shelf: Pick<Shelf, 'bytes' | 'count'>) {
     this.#config = config;
     this.#shelf = shelf;
   }
@@ -31,10 +32,10 @@ export class Uploads {
   begin(owner: string, size: number): Incoming {
     this.#refuseTooLarge(size);
     this.#refuseFull(size);
-    if (this.#shelf.count + this.#running >= this.#config.maxFiles)
+    if (this.#shelf.count + this.#running >= this.#config.current.maxFiles)
       throw new AppError(
         'precondition_failed',
-        `The media store is full: expected at most ${this.#config.maxFiles} files (media.maxFiles); delete media first`,
+        `The media store is full: expected at most ${this.#config.current.maxFiles} files (media.maxFiles); delete media first`,
       );
     this.#refuseTooMany(owner);
     this.#count(owner, 1);
@@ -57,16 +58,16 @@ export class Uploads {
   }
 
   #refuseFull(more: number): void {
-    if (this.#shelf.bytes + this.#coming + more > this.#config.maxTotalBytes)
+    if (this.#shelf.bytes + this.#coming + more > this.#config.current.maxTotalBytes)
       throw new AppError(
         'precondition_failed',
-        `The media store is full: expected at most ${this.#config.maxTotalBytes} bytes in all (media.maxTotalBytes); delete media first`,
+        `The media store is full: expected at most ${this.#config.current.maxTotalBytes} bytes in all (media.maxTotalBytes); delete media first`,
       );
   }
 
   #refuseTooLarge(size: number): void {
-    if (size > this.#config.maxFileBytes)
-      throw new AppError('payload_too_large', `The file must not be larger than ${this.#config.maxFileBytes} bytes (media.maxFileBytes)`);
+    if (size > this.#config.current.maxFileBytes)
+      throw new AppError('payload_too_large', `The file must not be larger than ${this.#config.current.maxFileBytes} bytes (media.maxFileBytes)`);
   }
 
   #refuseTooMany(owner: string): void {

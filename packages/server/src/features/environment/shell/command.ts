@@ -14,7 +14,7 @@ export interface ShellDeps {
   readonly jail: () => Promise<Jail>;
   readonly config: Live<ExecConfig>;
   readonly capacity: WorkspaceCapacity;
-  /** Environment of the daemon; agents see what their configuration names. */
+  /** Environment of the daemon, with stored secrets; agents see what their configuration names. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Returns the current configuration of the agent; undefined when it no longer exists. */
   readonly agentOf: (agentId: string) => AgentConfig | undefined;

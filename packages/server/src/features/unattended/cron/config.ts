@@ -7,7 +7,7 @@ const builtIn = (byDefault: boolean, does: string) =>
 export const CronConfig = z.strictObject({
   enabled: z.boolean().default(true).describe('Runs jobs on their schedules; when false, jobs run only when started manually.'),
   maxRunsPerTick: z.int().min(1).max(100).default(3).describe('Maximum number of jobs started per scheduler tick.'),
-  defaultTimezone: z.string().min(1).max(128).default('UTC').describe('Time zone of schedules that do not name one.'),
+  defaultTimezone: z.string().min(1).max(128).default('UTC').meta({ apply: 'restart' }).describe('Time zone of schedules that do not name one.'),
   maxJobs: z.int().min(1).max(10_000).default(100).describe('Maximum jobs per agent; built-in jobs and finished one-shot jobs do not count.'),
   maxConsecutiveDependencyErrors: z
     .int()
@@ -20,6 +20,7 @@ export const CronConfig = z.strictObject({
     .min(0)
     .max(3_600_000)
     .default(0)
+    .meta({ apply: 'restart' })
     .describe('Window in milliseconds over which recurring jobs are spread after their scheduled times, by job id.'),
   minIntervalMs: z
     .int()

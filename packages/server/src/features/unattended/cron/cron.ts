@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { allows } from '@gatehouse/contract';
 import type { Clock } from '../../../kernel/clock.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
@@ -23,7 +25,8 @@ import { type CronToolDeps, createCronTool } from './tool/tool.ts';
 export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute' | 'planDue'> {
   readonly db: Db;
   readonly clock: Clock;
-  readonly config: CronConfig;
+  /** `defaultTimezone` and `staggerWindowMs` stay as they are at the start: stored times follow them. */
+  readonly config: Live<CronConfig>;
   readonly agents: AgentsApi;
   readonly autonomy: CronToolDeps['autonomy'];
   /** Maximum number of jobs that an agent may create for itself. */
@@ -55,14 +58,14 @@ const running = { concurrency: 64, maxAttempts: 5 };
 /** Scheduled jobs: each occurrence has one row, is claimed once, runs as durable work and ends once (docs/decisions/0023). */
 export function createCron(deps: CronDeps): Cron {
   const { db, bus, clock, log, config, agents, bootId } = deps;
-  const { defaultTimezone, staggerWindowMs, maxConsecutiveDependencyErrors: defaultMaxErrors } = config;
-  const states = createStates({ enabled: config.enabled });
+  const { defaultTimezone, staggerWindowMs } = config.current;
+  const states = createStates({ isEnabled: () => config.current.enabled });
   const poke = () => scheduler.poke();
   const agentJobs = new AgentJobs({ db, clock, log, config, agents, states, poke });
   /** Returns the minimum interval of a job, by the current scopes of the token that created it. */
   const leastOf = ({ source, tokenId }: Pick<JobRow, 'source' | 'tokenId'>): number => {
     const scopes = deps.execute.identityOf(tokenId)?.scopes;
-    return leastIntervalMs(config, source === 'built_in' || (scopes !== undefined && allows(scopes, 'admin')));
+    return leastIntervalMs(config.current, source === 'built_in' || (scopes !== undefined && allows(scopes, 'admin')));
   };
   const { planDue, beginDue, beginManually } = createStarter({
     ...deps,
@@ -73,7 +76,7 @@ export function createCron(deps: CronDeps): Cron {
   });
   const runner = createRunner({
     ...deps,
-    defaultMaxErrors,
+    defaultMaxErrors: () => config.current.maxConsecutiveDependencyErrors,
     execute: { ...deps.execute, db, clock, agents, durable: deps.durable, defaultTimezone },
     planDue,
     ended: (executionId) => scheduler.poke(executionId),
@@ -91,6 +94,21 @@ export function createCron(deps: CronDeps): Cron {
     staggerWindowMs,
     restoreBuiltIns: () => agentJobs.restore(agents.list().map(({ id }) => id)),
   }).catch((error: unknown) => log.error({ err: error }, 'Failed to read the schedule; no job starts'));
+
+  let isStarted = false;
+  const pause = () => {
+    isStarted = false;
+    scheduler.pause();
+  };
+  const following = config.onChange(async ({ enabled, builtIn }, before) => {
+    if (!isDeepStrictEqual(builtIn, before.builtIn)) {
+      await agentJobs.restore(agents.list().map(({ id }) => id));
+      poke();
+    }
+    if (enabled === before.enabled || !isStarted) return;
+    if (enabled) scheduler.start();
+    else scheduler.pause();
+  });
 
   const methods = createCronMethods({
     ready,
@@ -118,12 +136,15 @@ export function createCron(deps: CronDeps): Cron {
     async start() {
       await ready;
       states.activate();
-      if (config.enabled) scheduler.start();
+      isStarted = true;
+      if (config.current.enabled) scheduler.start();
     },
     recover: () => recoverLeft(left),
-    pause: () => scheduler.pause(),
+    pause,
     agentChanged: (agentId) => agentJobs.agentChanged(agentId),
     async [Symbol.asyncDispose]() {
+      pause();
+      following[Symbol.dispose]();
       await ready;
       await scheduler[Symbol.asyncDispose]();
       await agentJobs[Symbol.asyncDispose]();

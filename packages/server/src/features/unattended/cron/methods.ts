@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
@@ -25,7 +26,7 @@ export interface CronMethodsDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly bootId: string;
-  readonly config: CronConfig;
+  readonly config: Live<CronConfig>;
   /** Maximum number of jobs that an agent may create for itself. */
   readonly selfMax: () => number;
   readonly input: InputDeps;
@@ -59,7 +60,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       const lastError = states.lastErrorOf(agentId);
       return {
         state,
-        configuredEnabled: config.enabled,
+        configuredEnabled: config.current.enabled,
         running: state === 'active',
         strictAuthoritiesValid: state !== 'failed',
         ownershipReconciled: found.orphans === 0,

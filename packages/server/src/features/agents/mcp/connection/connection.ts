@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { cleanLabel } from '../tools/clean-text.ts';
+import type { AuthorizationNeeded } from '../authorization/needed.ts';
 import type { McpServerConfig } from '../config.ts';
 import { CallResult } from '../tools/tool-result.ts';
 
@@ -30,9 +31,12 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+/** Called with the error when the server accepts no request until it is authorized. */
+export type OnLost = (reason: string, needed?: AuthorizationNeeded) => void;
+
 export interface ConnectionEvents {
   /** Called once when it ended without having been closed. */
-  onLost(reason: string): void;
+  readonly onLost: OnLost;
   onToolsChanged(): void;
 }
 
@@ -52,7 +56,7 @@ export interface OpenTransport {
 export interface OpenDeps {
   readonly clock: Clock;
   readonly version: string;
-  openTransport(onLost: (reason: string) => void): Promise<OpenTransport>;
+  openTransport(onLost: OnLost): Promise<OpenTransport>;
 }
 
 const maxPages = 64;
@@ -75,11 +79,11 @@ export async function openConnection(
   // Large, and most installations have no MCP server.
   const { Client: SdkClient, ProtocolError, SdkError, SdkErrorCode } = await import('@modelcontextprotocol/client');
   let state: 'opening' | 'open' | 'over' = 'opening';
-  function onLost(reason: string): void {
+  function onLost(reason: string, needed?: AuthorizationNeeded): void {
     // While it is opening, the handshake fails on its own with the reason.
     if (state !== 'open') return;
     state = 'over';
-    events.onLost(reason);
+    events.onLost(reason, needed);
   }
   const opened = await deps.openTransport(onLost);
   const client = new SdkClient(

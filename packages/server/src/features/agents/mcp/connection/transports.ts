@@ -5,8 +5,9 @@ import type { DialRules } from '../../../../kernel/checked-dial.ts';
 import { createGuardedFetch } from '../../../../kernel/guarded-fetch.ts';
 import type { JailedProcess } from '../../../../kernel/jail.ts';
 import { settledWithin } from '../../../../kernel/timers.ts';
+import { type Access, authorizeFetch, type ReadChallenge } from '../authorization/authorized-fetch.ts';
 import type { McpServerConfig } from '../config.ts';
-import { brokenOff, type OpenTransport } from './connection.ts';
+import { brokenOff, type OnLost, type OpenTransport } from './connection.ts';
 import { createFloodGuard } from './flood-guard.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import { maxFailures, watchFetch } from './watched-fetch.ts';
@@ -18,6 +19,8 @@ export interface TransportDeps {
   readonly onErrorOutput: (text: string) => void;
   /** Replaces the network in tests. */
   readonly dial?: Pick<DialRules, 'resolve' | 'allowAddresses'>;
+  /** How the requests are authorized; undefined when the headers decide it. */
+  readonly access: Access | undefined;
   /** Ports allowed for a server that is not in the configuration file. */
   readonly anyPort: boolean;
 }
@@ -29,7 +32,7 @@ const goodbyeMs = 1000;
 /** The SDK is large, and most installations have no MCP server. */
 type Sdk = typeof McpClient;
 
-export async function openTransport(config: McpServerConfig, deps: TransportDeps, onLost: (reason: string) => void): Promise<OpenTransport> {
+export async function openTransport(config: McpServerConfig, deps: TransportDeps, onLost: OnLost): Promise<OpenTransport> {
   const sdk = await import('@modelcontextprotocol/client');
   return config.transport === 'stdio' ? openStdio(sdk, config, deps) : openHttp(sdk, config, deps, onLost);
 }
@@ -45,11 +48,11 @@ function openStdio(sdk: Sdk, config: McpServerConfig, deps: TransportDeps): Open
   return { transport, failure: () => undefined, leave: async () => {}, dispose: async () => {} };
 }
 
-function openHttp(sdk: Sdk, config: McpServerConfig, deps: TransportDeps, onLost: (reason: string) => void): OpenTransport {
+function openHttp(sdk: Sdk, config: McpServerConfig, deps: TransportDeps, onLost: OnLost): OpenTransport {
   const flood = createFloodGuard(deps.clock);
   const url = new URL(config.url ?? '');
   const guarded = createGuardedFetch({ ...fetchRules(url, config, deps), onBytes: flood.bytes });
-  const watched = watchFetch(guarded.fetch, onLost);
+  const watched = watchFetch(deps.access === undefined ? guarded.fetch : authorizeFetch(guarded.fetch, deps.access, readChallenge(sdk)), onLost);
   const options = { fetch: watched.fetch, requestInit: { headers: { ...config.headers } } };
   const transport = config.transport === 'sse' ? new sdk.SSEClientTransport(url, options) : openStreamable(sdk, url, options);
   // The stream of this transport is its session: a stream that the library reopens belongs to no session.
@@ -70,6 +73,14 @@ function openHttp(sdk: Sdk, config: McpServerConfig, deps: TransportDeps, onLost
       if (transport instanceof sdk.StreamableHTTPClientTransport) await settledWithin(deps.clock, goodbyeMs, [transport.terminateSession()]);
     },
     dispose: async () => guarded[Symbol.asyncDispose](),
+  };
+}
+
+function readChallenge(sdk: Sdk): ReadChallenge {
+  return (answer) => {
+    if (!/^(?:bearer|dpop)\b/i.test(answer.headers.get('www-authenticate') ?? '')) return undefined;
+    const { resourceMetadataUrl, scope, error } = sdk.extractWWWAuthenticateParams(answer);
+    return { resourceMetadataUrl, scope, error };
   };
 }
 

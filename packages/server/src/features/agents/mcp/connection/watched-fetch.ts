@@ -1,4 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
+import { AuthorizationNeeded, ScopeNeeded } from '../authorization/needed.ts';
+import type { OnLost } from './connection.ts';
 
 type Fetch = (target: string | URL, init?: RequestInit) => Promise<Response>;
 
@@ -12,7 +14,7 @@ export interface WatchedFetch {
 export const maxFailures = 3;
 
 /** Watches the requests to one server: reports it as lost after consecutive failures, or when it no longer knows its session. */
-export function watchFetch(inner: Fetch, onLost: (reason: string) => void): WatchedFetch {
+export function watchFetch(inner: Fetch, onLost: OnLost): WatchedFetch {
   let failures = 0;
   let failure: AppError | undefined;
 
@@ -30,7 +32,9 @@ export function watchFetch(inner: Fetch, onLost: (reason: string) => void): Watc
       } catch (error) {
         if (init?.signal?.aborted === true) throw error;
         failure = error instanceof AppError ? error : new AppError('unavailable', 'The server cannot be reached', { cause: error });
-        failed(failure.message);
+        if (failure instanceof AuthorizationNeeded) onLost(failure.message, failure);
+        // It answered, and other requests still work.
+        else if (!(failure instanceof ScopeNeeded)) failed(failure.message);
         throw failure;
       }
       const inSession = new Headers(init?.headers).has('mcp-session-id');

@@ -5,6 +5,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { Redactor } from '../../../../kernel/redact.ts';
+import { AuthorizationNeeded } from '../authorization/needed.ts';
 import type { McpServerConfig } from '../config.ts';
 import { deleteMcpServer, enableMcpServer, saveMcpServer } from '../store.ts';
 import { reasonOf } from './managed-server.ts';
@@ -66,7 +67,10 @@ export class ServerChanges {
     this.#placing.add(name);
     const server = servers.make(name, 'stored', config);
     try {
-      await this.connect(server);
+      await this.connect(server).catch((error: unknown) => {
+        // It is reached, and can be authorized once it is stored.
+        if (!(error instanceof AppError) || !(error.details.cause instanceof AuthorizationNeeded) || !error.details.cause.isChallenged) throw error;
+      });
       await this.#save(by, name, config);
     } catch (error) {
       await server.managed.disconnect();

@@ -2,7 +2,7 @@ import type { Connection } from '../connection/connection.ts';
 
 export const maxReconnectAttempts = 5;
 
-export type ServerStatus = 'disconnected' | 'connecting' | 'connected' | 'reconnecting' | 'error';
+export type ServerStatus = 'disconnected' | 'connecting' | 'connected' | 'reconnecting' | 'error' | 'needs_authorization';
 
 interface Common {
   /** Attempts to reconnect since a connection last lasted for a minute. */
@@ -19,7 +19,7 @@ export type LinkState =
 export type LinkEvent =
   | { readonly kind: 'requested' | 'opening' | 'steady' | 'retrying' | 'disconnected' }
   | { readonly kind: 'opened'; readonly connection: Connection }
-  | { readonly kind: 'failed' | 'lost'; readonly error: string };
+  | { readonly kind: 'failed' | 'lost' | 'unauthorized'; readonly error: string };
 
 export const disconnected: LinkState = { status: 'disconnected', attempt: 0 };
 
@@ -36,6 +36,8 @@ export function nextState(state: LinkState, event: LinkEvent): LinkState {
       return { status: 'connected', attempt, connection: event.connection };
     case 'failed':
       return { status: 'error', attempt, error: event.error };
+    case 'unauthorized':
+      return { status: 'needs_authorization', attempt: 0, error: event.error };
     case 'lost':
       return { status: 'reconnecting', attempt, error: event.error };
     case 'retrying':

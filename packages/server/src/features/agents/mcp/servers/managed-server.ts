@@ -3,6 +3,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { ToolResult } from '../../../../runtime/tool.ts';
+import { AuthorizationNeeded, NotAuthorized } from '../authorization/needed.ts';
 import type { McpServerConfig } from '../config.ts';
 import { type Connection, type ConnectionEvents, type ServerFacts, ServerRefusal } from '../connection/connection.ts';
 import { cleanLabel } from '../tools/clean-text.ts';
@@ -105,6 +106,12 @@ export class ManagedServer implements AsyncDisposable {
     this.#attemptOrRetry((this.#wanted ??= new AbortController()));
   }
 
+  /** Connects again in the background, as after a change of what the server accepts. */
+  async connectAgain(): Promise<void> {
+    await this.disconnect();
+    this.connectInBackground();
+  }
+
   async disconnect(): Promise<void> {
     this.#wanted?.abort();
     this.#wanted = undefined;
@@ -138,6 +145,7 @@ export class ManagedServer implements AsyncDisposable {
       } catch (reason) {
         if (signal.aborted) throw new AppError('cancelled', `The call of the MCP server "${name}" was aborted`, { cause: reason });
         if (reason instanceof ServerRefusal) return renderRefusal(reason, name);
+        if (reason instanceof NotAuthorized) throw reason;
         log.warn({ server: name, error: reason }, 'A call of an MCP server failed');
         throw callFailure(reason, { name, timeoutMs: config.timeoutMs, isConnected: current === this.#connection });
       }
@@ -175,6 +183,10 @@ export class ManagedServer implements AsyncDisposable {
     this.#attempt(until).catch((reason: unknown) => {
       if (until.signal.aborted) return;
       const { attempt, error } = this.#state;
+      if (reason instanceof AuthorizationNeeded) {
+        log.warn({ server: name, error }, 'An MCP server needs authorization');
+        return;
+      }
       log.warn({ server: name, error, attempt, cause: reason }, 'Failed to connect an MCP server');
       this.#retry();
     });
@@ -185,13 +197,13 @@ export class ManagedServer implements AsyncDisposable {
     this.#apply({ kind: 'opening' });
     this.#generation += 1;
     let made: Connection | undefined;
-    let lostEarly: string | undefined;
+    let lostEarly: AppError | undefined;
     try {
       made = await this.#deps.open(
         {
-          onLost: (reason) => {
-            if (made !== undefined && made === this.#connection) this.#lose(made, reason);
-            else lostEarly = reason;
+          onLost: (reason, needed) => {
+            if (made !== undefined && made === this.#connection) this.#lose(made, reason, needed);
+            else lostEarly = needed ?? new AppError('unavailable', reason);
           },
           onToolsChanged: () => {
             const from = made;
@@ -201,12 +213,16 @@ export class ManagedServer implements AsyncDisposable {
         signal,
       );
       await this.#tools.read(made, signal);
-      if (lostEarly !== undefined) throw new AppError('unavailable', lostEarly);
+      if (lostEarly !== undefined) throw lostEarly;
       if (signal.aborted) throw new AppError('cancelled', 'The server was disconnected');
     } catch (reason) {
       if (made !== undefined) await this.#release(made);
-      if (!signal.aborted) this.#apply({ kind: 'failed', error: redactText(reasonOf(reason)) });
-      throw reason;
+      const needed = lostEarly instanceof AuthorizationNeeded ? lostEarly : reason;
+      const error = redactText(reasonOf(needed));
+      if (!signal.aborted) this.#apply({ kind: needed instanceof AuthorizationNeeded ? 'unauthorized' : 'failed', error });
+      // Nothing retries: tools that nobody can call are not listed.
+      if (!signal.aborted && needed instanceof AuthorizationNeeded) this.#tools.clear();
+      throw needed;
     }
     this.#facts = made.facts;
     this.#apply({ kind: 'opened', connection: made });
@@ -214,15 +230,16 @@ export class ManagedServer implements AsyncDisposable {
     log.info({ server: name, tools: this.#tools.all.length, generation: this.#generation }, 'Connected an MCP server');
   }
 
-  #lose(old: Connection, reason: string): void {
+  #lose(old: Connection, reason: string, needed: AuthorizationNeeded | undefined): void {
     const { name, log, redactText } = this.#deps;
     this.#cancelSteady?.();
     this.#tools.cancelRead();
     const error = redactText(cleanLabel(reason, 500));
-    this.#apply({ kind: 'lost', error });
+    this.#apply({ kind: needed === undefined ? 'lost' : 'unauthorized', error });
     log.warn({ server: name, reason: error }, 'Lost the connection to an MCP server');
     void this.#release(old);
-    this.#retry();
+    if (needed === undefined) this.#retry();
+    else this.#tools.clear();
   }
 
   /** Keeps the tools listed meanwhile: a prompt that changes with every hiccup would defeat the provider's cache. */

@@ -6,6 +6,7 @@ import type { JailedProcess } from '../../../../kernel/jail.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { Redactor } from '../../../../kernel/redact.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
+import type { Authorizations } from '../authorization/authorizations.ts';
 import { McpServerConfig } from '../config.ts';
 import { type Connection, type ConnectionEvents, openConnection } from '../connection/connection.ts';
 import { createErrorOutput, type ErrorOutput } from '../connection/error-output.ts';
@@ -20,6 +21,7 @@ export interface ServersDeps {
   readonly redactor: Pick<Redactor, 'redact' | 'add'>;
   /** Starts the program of a stdio server in its jail; throws where that is not possible. */
   readonly startProcess: (config: McpServerConfig) => Promise<JailedProcess>;
+  readonly authorizations: Pick<Authorizations, 'access' | 'accepted'>;
   /** Replaces the network in tests. */
   readonly dial?: Pick<DialRules, 'resolve' | 'allowAddresses'> | undefined;
 }
@@ -39,8 +41,14 @@ const connectMs = 30_000;
 /** The servers that the daemon knows, with the tools of all of them. */
 export interface Servers extends AsyncDisposable {
   make(name: string, source: Server['source'], config: McpServerConfig): Server;
-  /** Opens a connection apart from the managed ones; the caller closes it. */
-  open(config: McpServerConfig, source: Server['source'], events: ConnectionEvents, signal: AbortSignal): Promise<Connection>;
+  /** Opens a connection apart from the managed ones, with the authorization of a server when it is named; the caller closes it. */
+  open(
+    name: string | undefined,
+    config: McpServerConfig,
+    source: Server['source'],
+    events: ConnectionEvents,
+    signal: AbortSignal,
+  ): Promise<Connection>;
   /** Registers a server, replacing another of the same name. */
   put(server: Server): void;
   find(name: string): Server | undefined;
@@ -60,7 +68,8 @@ export function createServers(deps: ServersDeps): Servers {
     visible = new WeakMap();
   }
 
-  function connect(
+  async function connect(
+    name: string | undefined,
     config: McpServerConfig,
     source: Server['source'],
     events: ConnectionEvents,
@@ -68,7 +77,9 @@ export function createServers(deps: ServersDeps): Servers {
     ms: number,
     onErrorOutput: (text: string) => void,
   ): Promise<Connection> {
-    return openConnection(
+    const { authorizations } = deps;
+    const access = name === undefined ? undefined : authorizations.access({ name, config, isFromFile: source === 'config' });
+    const connection = await openConnection(
       config,
       {
         clock: deps.clock,
@@ -80,6 +91,7 @@ export function createServers(deps: ServersDeps): Servers {
               clock: deps.clock,
               startProcess: deps.startProcess,
               onErrorOutput,
+              access,
               anyPort: source === 'config',
               ...(deps.dial !== undefined && { dial: deps.dial }),
             },
@@ -89,6 +101,8 @@ export function createServers(deps: ServersDeps): Servers {
       events,
       { signal, connectMs: ms },
     );
+    if (name !== undefined) authorizations.accepted(name);
+    return connection;
   }
 
   return {
@@ -108,11 +122,11 @@ export function createServers(deps: ServersDeps): Servers {
           log: deps.log,
           onTools: changed,
           redactText: deps.redactor.redact,
-          open: (events, signal) => connect(config, source, events, signal, connectMs, errorOutput.push),
+          open: (events, signal) => connect(name, config, source, events, signal, connectMs, errorOutput.push),
         }),
       };
     },
-    open: (config, source, events, signal) => connect(config, source, events, signal, connectMs, () => {}),
+    open: (name, config, source, events, signal) => connect(name, config, source, events, signal, connectMs, () => {}),
     put(server) {
       servers.set(server.name, server);
       changed();

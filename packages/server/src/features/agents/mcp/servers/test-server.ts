@@ -11,6 +11,7 @@ const testMs = 15_000;
 /** Checks whether a server is usable, over a separate connection that is always closed; a failure is a result. */
 export async function testServer(
   deps: { readonly clock: Clock; readonly servers: Servers; readonly redactText: (text: string) => string },
+  name: string | undefined,
   config: McpServerConfig,
   source: Server['source'],
   caller: AbortSignal,
@@ -19,7 +20,7 @@ export async function testServer(
   const cancel = deps.clock.after(testMs, () => over.abort());
   const signal = AbortSignal.any([over.signal, caller]);
   try {
-    const connection = await deps.servers.open(config, source, { onLost: () => over.abort(), onToolsChanged() {} }, signal);
+    const connection = await deps.servers.open(name, config, source, { onLost: () => over.abort(), onToolsChanged() {} }, signal);
     try {
       const latencyMs = await connection.ping(signal);
       const { tools } = await buildTools(

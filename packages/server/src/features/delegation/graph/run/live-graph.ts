@@ -38,7 +38,7 @@ export interface LiveDeps {
   /** Summarizes an output; undefined on failure. */
   readonly summarize: SummarizeOutput;
   /** Maximum number of concurrent nodes. */
-  readonly concurrency: number;
+  readonly concurrency: () => number;
   readonly fence: FenceText;
 }
 
@@ -207,7 +207,7 @@ export class LiveGraph {
       this.#wake = Promise.withResolvers();
       await this.#skip();
       for (const node of this.nodes.values()) {
-        if (this.#reason !== null || this.#atWork >= this.#deps.concurrency) break;
+        if (this.#reason !== null || this.#atWork >= this.#deps.concurrency()) break;
         if (node.state !== 'pending' || this.#running.has(node.spec.id) || this.#verdict(node) !== 'run') continue;
         if (this.#exhausted() === undefined) this.#begin(node, host);
       }

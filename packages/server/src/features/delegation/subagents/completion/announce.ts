@@ -12,6 +12,7 @@ import type { ConversationTarget, NewMessages } from '../../../conversations/ses
 import type { TurnFailure } from '../../../../runtime/turn-failure.ts';
 import type { TurnsApi } from '../../../conversations/turns/api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import { endMessage, failureNotes, unansweredAlert } from './announcement-message.ts';
 import { maxAnnouncedAtOnce, writeAnnouncement } from './announcement-text.ts';
 import { announcementTurn, settlementOf } from './announcement-turn.ts';
@@ -40,7 +41,7 @@ export interface AnnouncementDelivery {
 export interface AnnounceDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly events: RunEvents;
   readonly turns: Pick<TurnsApi, 'announce'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
@@ -99,7 +100,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
         found = await db.write(deps.operations.takeAnnouncement, { ref: target.ref, claim: claimOf(item), runId: row.id, limit: maxAnnouncedAtOnce });
         if (!found.exists || found.rows.length === 0) return undefined;
         if (found.rows.some(({ state }) => state === 'completed'))
-          return writeAnnouncement(found.rows, deps.config.subagentContext.maxResultTokens, deps.fence);
+          return writeAnnouncement(found.rows, deps.config.current.subagentContext.maxResultTokens, deps.fence);
         // Failures need no thought, so no model call is paid for them.
         await deliver(item, found.rows, { conversation: failureNotes(target, item.id, found.rows, clock.now()) });
         hasNote = true;

@@ -11,6 +11,7 @@ import type { MediaLibrary } from '../../../environment/media/api.ts';
 import type { TurnOutcome } from '../../../conversations/turns/api.ts';
 import type { RunEnding } from '../api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import { readOptions } from '../requests/options.ts';
 import { detectResult, keepEnds } from './result.ts';
@@ -19,7 +20,7 @@ import type { RunRow } from '../run/row.ts';
 export interface ConcludeDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly work: Pick<ModelWork, 'generate'>;
   readonly media: Pick<MediaLibrary, 'save'>;
   readonly fence: FenceText;
@@ -115,7 +116,7 @@ export function failure(
 
 async function summarise(deps: ConcludeDeps, row: RunRow, text: string, signal: AbortSignal): Promise<string> {
   if (text.length <= maxSummaryCharacters) return text;
-  const { condensationStrategy, maxResultTokens } = deps.config.subagentContext;
+  const { condensationStrategy, maxResultTokens } = deps.config.current.subagentContext;
   const isWanted = condensationStrategy === 'always' || (condensationStrategy === 'auto' && countTokens(text) > maxResultTokens);
   const condensed = isWanted ? await condense(deps, row, text, signal) : undefined;
   return condensed ?? keepEnds(text, maxSummaryCharacters);
@@ -154,7 +155,7 @@ async function keepFile(
 ): Promise<ResultRef | null> {
   const facts = detectResult(text);
   const bytes = Buffer.from(text);
-  const expiresAt = deps.clock.now() + deps.config.subagentContext.resultRetentionMs;
+  const expiresAt = deps.clock.now() + deps.config.current.subagentContext.resultRetentionMs;
   // The file belongs to the principal of the run, even when an admin continues the conversation.
   const call: CallContext = {
     identity: { ...identity, principalId: row.principalId },

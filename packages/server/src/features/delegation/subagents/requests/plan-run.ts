@@ -6,6 +6,7 @@ import type { AutonomyApi, NewLease, RootEntry } from '../../autonomy/api.ts';
 import type { NewWork } from '../../../unattended/durable/api.ts';
 import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import { readOptions, type RunOptions } from './options.ts';
 import type { NewRunRow, RunRow, AnnounceTo } from '../run/row.ts';
 import { runWork } from './work-kind.ts';
@@ -46,7 +47,7 @@ export interface RunPlan {
 }
 
 export interface PlanDeps {
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly autonomy: Pick<AutonomyApi, 'standing' | 'leaseUntilMs'>;
   readonly conversationOf: (agentId: string, principalId: string, key: { userId: string; channelId: string; peerId: string }) => ConversationTarget;
   readonly now: () => number;
@@ -60,8 +61,8 @@ export function planRun(deps: PlanDeps, wish: RunSpec): RunPlan {
   const leaseId = newId('ls');
   const workId = newId('wi');
   const target = wish.conversation ?? deps.conversationOf(agent.id, principalId, { userId: 'subagent', channelId: 'gateway', peerId: id });
-  const { maxRunTimeoutMs, perStepTimeoutMs } = deps.config.subagentContext;
-  const maxSteps = wish.maxSteps ?? deps.config.subAgentMaxSteps;
+  const { maxRunTimeoutMs, perStepTimeoutMs } = deps.config.current.subagentContext;
+  const maxSteps = wish.maxSteps ?? deps.config.current.subAgentMaxSteps;
   const own = deps.autonomy.standing(agent, undefined);
   const caps = [...wish.caps].filter((name) => own.caps.has(name));
   const options: RunOptions = {

@@ -98,7 +98,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       completion,
       telemetry: telemetryOf(row),
       cause: row.cause,
-      text: headOf(row.resultText ?? '', config.graphMaxResultLength),
+      text: headOf(row.resultText ?? '', config.current.graphMaxResultLength),
       tainted: row.tainted === 1,
     };
   }

@@ -9,6 +9,7 @@ import type { FenceText } from '../../../../runtime/fence.ts';
 import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
 import type { RunAcceptance } from './acceptance.ts';
 import type { AgentToAgentConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { SpawnGate } from './gate.ts';
 import { readOptions } from './options.ts';
 import { notRunning } from '../status/reach.ts';
@@ -22,7 +23,7 @@ type Refusal = 'not_running' | 'too_soon';
 export interface SteerDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly gate: SpawnGate;
   readonly events: RunEvents;
   readonly runner: Runner;
@@ -68,7 +69,7 @@ export function createSteer(deps: SteerDeps) {
     const { asked } = readOptions(row.optionsJson);
     if (isUntrustedOrigin(turn.origin) && asked.origin !== turn.origin)
       throw new AppError('denied', `A turn of origin ${turn.origin} may not steer a run requested by origin ${asked.origin}`);
-    if (!deps.config.steerInject) deps.admit(call);
+    if (!deps.config.current.steerInject) deps.admit(call);
   }
 
   return async (row: RunRow, message: string, call: CallContext): Promise<ResultInput<'subagent.steer'>> => {
@@ -76,7 +77,7 @@ export function createSteer(deps: SteerDeps) {
     const atMs = clock.now();
     const when = { runId: row.id, beforeMs: atMs - spacingMs, atMs };
     const fenced = deps.fence(message, { source: 'steer', clean: !isTaintedCall(call) });
-    if (deps.config.steerInject) {
+    if (deps.config.current.steerInject) {
       const kept = { id: newId('ss'), text: `${steered}\n${fenced}` };
       const not = await db.write(deps.inject, { ...when, steerId: kept.id, text: kept.text });
       if (not !== undefined) throw refuse(not, row);

@@ -80,8 +80,15 @@ export class Runner {
 
   constructor(deps: RunnerDeps) {
     this.#deps = deps;
-    const { graphMaxGlobalSubAgents: all, subagentContext } = deps.config;
-    this.#slots = new Slots({ all, each: subagentContext.maxChildrenPerAgent });
+    this.#slots = new Slots(() => {
+      const { graphMaxGlobalSubAgents: all, subagentContext } = deps.config.current;
+      return { all, each: subagentContext.maxChildrenPerAgent };
+    });
+  }
+
+  /** Call when the limits of slots have changed. */
+  limitsChanged(): void {
+    this.#slots.limitsChanged();
   }
 
   get counts(): Slots['counts'] {
@@ -197,7 +204,7 @@ export class Runner {
     // A run that waited for a person had its slot before.
     const wasStarted = row.startedAtMs !== null;
     const isQueued = isCounted && !wasStarted;
-    const cancelQueue = isQueued ? clock.after(config.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
+    const cancelQueue = isQueued ? clock.after(config.current.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
     try {
       return await this.#slots.enter({ requester: isCounted ? row.requesterKey : undefined, first: wasStarted, signal });
     } finally {

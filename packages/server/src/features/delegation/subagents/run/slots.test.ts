@@ -5,7 +5,7 @@ const never = new AbortController().signal;
 
 /** Creates slots and records who entered, in order. */
 function createSlots(limits: { readonly all: number; readonly each: number }) {
-  const slots = new Slots(limits);
+  const slots = new Slots(() => limits);
   const inside: string[] = [];
   const enter = (name: string, requester: string | undefined, first = false, signal = never) =>
     slots.enter({ requester, first, signal }).then((slot) => (inside.push(name), slot));

@@ -52,17 +52,17 @@ export class Slot {
 
 /** Grants slots in order of arrival, skipping requesters that have reached their limit. The rows limit how many may wait. */
 export class Slots {
-  readonly #limits: SlotLimits;
+  readonly #limits: () => SlotLimits;
   readonly #waiting: Waiter[] = [];
   readonly #running = new Map<string, number>();
   #active = 0;
 
-  constructor(limits: SlotLimits) {
+  constructor(limits: () => SlotLimits) {
     this.#limits = limits;
   }
 
   get counts() {
-    return { active: this.#active, max: this.#limits.all, queued: this.#waiting.length };
+    return { active: this.#active, max: this.#limits().all, queued: this.#waiting.length };
   }
 
   /** Rejects with the reason of the signal. */
@@ -99,13 +99,19 @@ export class Slots {
     this.#serve();
   }
 
+  /** Call when the limits have changed: with higher ones, waiting runs begin. */
+  limitsChanged(): void {
+    this.#serve();
+  }
+
   #serve(): void {
-    for (let index = 0; index < this.#waiting.length && this.#active < this.#limits.all;) {
+    const { all, each } = this.#limits();
+    for (let index = 0; index < this.#waiting.length && this.#active < all;) {
       const waiter = this.#waiting[index];
       if (waiter === undefined) return;
       const { requester } = waiter;
       const mine = requester === undefined ? 0 : (this.#running.get(requester) ?? 0);
-      if (requester !== undefined && mine >= this.#limits.each) {
+      if (requester !== undefined && mine >= each) {
         index += 1;
         continue;
       }

@@ -3,6 +3,7 @@ import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { repeat } from '../../../../kernel/timers.ts';
 import type { AgentToAgentConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { RunEvents } from './run-events.ts';
 import { archiveRuns, findGhosts } from './sweep-store.ts';
 
@@ -21,7 +22,7 @@ export function startSweep(deps: {
   readonly clock: Clock;
   readonly log: Log;
   readonly bootId: string;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly events: RunEvents;
   /** Whether this process holds the run and its watchdog has not fired; protects against jumps of the wall clock. */
   readonly isWatched: (runId: string) => boolean;
@@ -31,13 +32,13 @@ export function startSweep(deps: {
   const { db, clock, log, bootId, config, events } = deps;
   async function sweep(): Promise<void> {
     const nowMs = clock.ageNow();
-    const late = await db.read(findGhosts, { beforeMs: nowMs - config.subagentContext.maxRunTimeoutMs - graceMs, bootId });
+    const late = await db.read(findGhosts, { beforeMs: nowMs - config.current.subagentContext.maxRunTimeoutMs - graceMs, bootId });
     const ghosts = late.filter((id) => !deps.isWatched(id));
     if (ghosts.length > 0) {
       log.error({ runs: ghosts.length }, 'Ending sub-agent runs that outlived their watchdog');
       await deps.end(ghosts);
     }
-    const beforeMs = nowMs - config.subAgentRetentionMs;
+    const beforeMs = nowMs - config.current.subAgentRetentionMs;
     const archived = await db.write(archiveRuns, {
       beforeMs,
       unannouncedBeforeMs: beforeMs - dayMs,

@@ -8,6 +8,7 @@ import type { Db } from '../../../../kernel/db/db.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 import { failureNote, resultOf } from '../completion/announcement-text.ts';
 import type { AgentToAgentConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { SubagentMethods } from '../methods.ts';
 import { isEnded, type RunRow } from '../run/row.ts';
 import { listRuns } from '../status/list-store.ts';
@@ -21,7 +22,7 @@ type Wait = ReturnType<typeof createWait>;
 export interface ControlDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly methods: Pick<SubagentMethods, 'subagent.kill' | 'subagent.steer'>;
   readonly wait: Wait;
 }
@@ -62,7 +63,7 @@ export function createControlTool({ db, clock, config, methods, wait }: ControlD
         case 'list':
           return listed(await recent(call), clock.now());
         case 'wait':
-          return awaited(await wait(runIds, timeoutMs ?? config.waitTimeoutMs, call), config.subagentContext.maxResultTokens);
+          return awaited(await wait(runIds, timeoutMs ?? config.current.waitTimeoutMs, call), config.current.subagentContext.maxResultTokens);
         case 'kill':
           await methods['subagent.kill']({ target: needed('target', target) }, call);
           return { content: `Sub-agent ${target} and everything that it delegated was stopped.` };

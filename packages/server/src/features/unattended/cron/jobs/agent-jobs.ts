@@ -1,4 +1,5 @@
 import type { Clock } from '../../../../kernel/clock.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { Log } from '../../../../kernel/log.ts';
@@ -12,7 +13,7 @@ export interface AgentJobsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: CronConfig;
+  readonly config: Live<CronConfig>;
   readonly agents: Pick<AgentsApi, 'find' | 'list'>;
   readonly states: States;
   /** Called when jobs may have become due. */
@@ -36,7 +37,7 @@ export class AgentJobs implements AsyncDisposable {
   async restore(agentIds: readonly string[]): Promise<void> {
     const { db, clock, config } = this.#deps;
     const nowMs = clock.now();
-    const wanted = agentIds.flatMap((agentId) => builtInJobs(agentId, config, nowMs));
+    const wanted = agentIds.flatMap((agentId) => builtInJobs(agentId, config.current, nowMs));
     await db.write(reconcileBuiltIns, { wanted, agentIds, seed: newId('cs'), atMs: nowMs });
   }
 

@@ -33,7 +33,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
       await admit(deps, agentId);
       const nowMs = clock.now();
       const schedule = checkSchedule(request, nowMs, deps.input);
-      checkInterval(schedule, isAdmin(call), { config, nowMs });
+      checkInterval(schedule, isAdmin(call), { config: config.current, nowMs });
       const policies = present(rest);
       checkJob({ agentId, payload, policies }, call, deps.input);
       const id = newId('cj');
@@ -51,7 +51,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
         state: 'scheduled',
         pauseReason: null,
         nextRunAtMs,
-        dueAtMs: dueTime({ id, schedule }, nextRunAtMs, config.staggerWindowMs),
+        dueAtMs: dueTime({ id, schedule }, nextRunAtMs, config.current.staggerWindowMs),
         highWaterMs: 0,
         errors: 0,
         activeExecutionId: null,
@@ -63,7 +63,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
       };
       const audit = audited(call, 'cron.add', 'mutate', id);
       const bySelf = call.agentCaller !== undefined && { selfMax: deps.selfMax() };
-      await db.write(addJob, { job, seed: newId('cs'), ageNowMs: clock.ageNow(), maxJobs: config.maxJobs, ...bySelf, audit });
+      await db.write(addJob, { job, seed: newId('cs'), ageNowMs: clock.ageNow(), maxJobs: config.current.maxJobs, ...bySelf, audit });
       announceAudit(bus, audit);
       deps.poke();
       return { jobId: id, name, schedule };
@@ -80,7 +80,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
         const job = await findOneJob(db, { id: jobId, name: jobName }, call);
         assertAuthored(job);
         await admit(deps, job.row.agentId);
-        const change = changed(job, { changes, call }, { config, input: deps.input, nowMs: clock.now() });
+        const change = changed(job, { changes, call }, { config: config.current, input: deps.input, nowMs: clock.now() });
         const audit = audited(call, 'cron.update', 'mutate', job.row.id);
         if (await db.write(changeJob, { change, row: job.row, audit })) {
           announceAudit(bus, audit);

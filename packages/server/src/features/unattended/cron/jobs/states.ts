@@ -24,7 +24,7 @@ export interface States {
   forget(agentId: string): void;
 }
 
-export function createStates({ enabled }: { readonly enabled: boolean }): States {
+export function createStates({ isEnabled }: { readonly isEnabled: () => boolean }): States {
   const failed = new Set<string>();
   const maintained = new Set<string>();
   const errors = new Map<string, LastError>();
@@ -35,7 +35,7 @@ export function createStates({ enabled }: { readonly enabled: boolean }): States
     if (maintained.has(agentId)) return 'maintenance';
     if (failed.has(agentId)) return 'failed';
     if (!isInitialized) return 'initializing';
-    if (!enabled) return 'disabled';
+    if (!isEnabled()) return 'disabled';
     return isActive ? 'active' : 'ready';
   }
 

@@ -16,7 +16,7 @@ import { CronWork } from './work.ts';
 
 export interface RunnerDeps extends AnnounceDeps {
   readonly db: Db;
-  readonly defaultMaxErrors: number;
+  readonly defaultMaxErrors: () => number;
   /** Plans the claim of a job that is due at a time. */
   readonly planDue: (job: Job, nowMs: number) => ClaimPlan;
   readonly fence: FinishDeps['fence'];
@@ -95,7 +95,7 @@ export function createRunner(deps: RunnerDeps) {
     const { payload } = work;
     const nowMs = clock.now();
     const forOwner = isForOwners(deps.execute.identityOf(work.tokenId));
-    const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors, nowMs, fence: deps.fence, forOwner });
+    const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors(), nowMs, fence: deps.fence, forOwner });
     if (payload.kind !== 'heartbeat_event' || result.status !== 'dispatched') return { ...plan, ...(late !== undefined && { late }) };
     const event = { text: unfenced(payload.text), clean: !holdsTaint(payload.text), atMs: nowMs, urgent: payload.wakeMode === 'now' };
     return { ...plan, ...(late !== undefined && { late }), systemEvent: eventOf(work, event) };
@@ -117,7 +117,7 @@ export function createRunner(deps: RunnerDeps) {
     },
     /** Ends an occurrence that was left without an end although its work is over. */
     async reconcile(row: OccurrenceRow): Promise<void> {
-      await finish(endOfLost(row, { defaultMaxErrors: deps.defaultMaxErrors, nowMs: clock.now() }));
+      await finish(endOfLost(row, { defaultMaxErrors: deps.defaultMaxErrors(), nowMs: clock.now() }));
     },
   };
 }

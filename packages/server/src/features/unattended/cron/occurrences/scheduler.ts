@@ -1,5 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { CronConfig } from '../config.ts';
@@ -10,7 +11,7 @@ export interface SchedulerDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: Pick<CronConfig, 'maxRunsPerTick'>;
+  readonly config: Live<Pick<CronConfig, 'maxRunsPerTick'>>;
   /** Returns the agents whose jobs must not start. */
   readonly held: () => readonly string[];
   /** Starts a due job; returns its execution id, or undefined when there was nothing to start. */
@@ -124,7 +125,7 @@ export class Scheduler implements AsyncDisposable {
     }
     const atMs = clock.now();
     const mayCatchUp = this.#hasCatchUpSlot && atMs >= this.#nextCatchUpMs;
-    const limit = config.maxRunsPerTick;
+    const limit = config.current.maxRunsPerTick;
     const due = await db.read(dueJobs, { atMs, lateAtMs: atMs - lateMs, limit, lateLimit: 1, except: held() });
     if (!this.#isRunning) return;
     const begun: Begun[] = [];

@@ -27,7 +27,7 @@ export interface StartDeps extends InputDeps {
   readonly operations: Pick<GraphOperations, 'accept'>;
   /** Throws while nothing may be delegated: policy, pause, stop. */
   readonly assertCanDelegate: (call: CallContext) => void;
-  readonly maxDepth: number;
+  readonly maxDepth: () => number;
 }
 
 /** Facts that do not come from the caller's parameters. */
@@ -45,11 +45,9 @@ export function createStart(deps: StartDeps) {
   return async (params: Params<'graph.execute'>, call: CallContext, { tainted, operationKey }: StartFacts): Promise<ResultInput<'graph.execute'>> => {
     deps.assertCanDelegate(call);
     const depth = call.agentCaller?.turn?.run?.depth ?? 0;
-    if (depth >= deps.maxDepth)
-      throw new AppError(
-        'precondition_failed',
-        `Sub-agents may be nested ${deps.maxDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`,
-      );
+    const maxDepth = deps.maxDepth();
+    if (depth >= maxDepth)
+      throw new AppError('precondition_failed', `Sub-agents may be nested ${maxDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`);
     const { input, loaded } = await inputOf(deps, params, call, operationKey !== undefined);
     const { spec, warnings } = checkGraph(input, params.variables, call, deps);
     const agentId = agentOf(spec, input.defaultAgentId, call);

@@ -5,9 +5,10 @@ import { tailOf } from '../../../../../kernel/cut-text.ts';
 import { countTokens } from '../../../../../llm/count-tokens.ts';
 import type { SessionsApi } from '../../../../conversations/sessions/api.ts';
 import type { AgentToAgentConfig } from '../../config.ts';
+import type { Live } from '../../../../../kernel/config/live.ts';
 
 export interface SaidDeps {
-  readonly config: AgentToAgentConfig;
+  readonly config: Live<AgentToAgentConfig>;
   readonly sessions: Pick<SessionsApi, 'said'>;
 }
 
@@ -20,7 +21,7 @@ export async function saidBefore(
   wanted: Params<'session.spawn'>['includeParentHistory'],
   call: CallContext,
 ): Promise<string | undefined> {
-  const { includeParentHistory, parentSummaryMaxTokens } = config.subagentContext;
+  const { includeParentHistory, parentSummaryMaxTokens } = config.current.subagentContext;
   const conversationRef = call.agentCaller?.conversationRef;
   if (wanted === 'summary' && conversationRef === undefined)
     throw new AppError(

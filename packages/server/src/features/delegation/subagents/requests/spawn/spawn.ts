@@ -35,7 +35,6 @@ const sameIdMs = 24 * 3_600_000;
 /** `session.spawn`: checks and stores the request; the run begins on its own. `tainted`: the requester had read text from outside. */
 export function createSpawn(deps: SpawnDeps) {
   const { config, agents, autonomy, gate } = deps;
-  const { maxChildrenPerAgent: children, maxQueuedPerAgent: queued } = config.subagentContext;
 
   return async function spawn(params: Params<'session.spawn'>, call: CallContext, tainted: boolean): Promise<ResultInput<'session.spawn'>> {
     const { agentCaller: caller } = call;
@@ -52,6 +51,7 @@ export function createSpawn(deps: SpawnDeps) {
     const wish = await wishOf(params, call, { agent, asking, tainted });
     checkRequiredTools(deps, params.requiredTools, wish);
     const plan = planRun(deps, wish);
+    const { maxChildrenPerAgent: children, maxQueuedPerAgent: queued } = config.current.subagentContext;
     const key = keyOf(params, call, deps.ageNow() - sameIdMs);
     let accepted: Accepted;
     try {
@@ -60,7 +60,7 @@ export function createSpawn(deps: SpawnDeps) {
       if (error instanceof AppError && error.code === 'denied') return reject('revoked', error);
       throw error;
     }
-    if ('refused' in accepted) return reject(accepted.refused, tooMany(accepted.open));
+    if ('refused' in accepted) return reject(accepted.refused, tooMany(accepted.open, { children, queued }));
     if (!accepted.isNew) return repeated(accepted, deps.now());
     return { ...answer(plan.row.id, plan.row.rootRunId, plan.row.conversationRef), ...(accepted.queuePosition > 0 && { queued: true }) };
   };
@@ -72,7 +72,7 @@ export function createSpawn(deps: SpawnDeps) {
   ): Promise<RunSpec> {
     const { agentCaller: caller } = call;
     const principalId = ownerOf(call);
-    const policies = [toolGroupPolicy(params.toolGroups ?? config.subAgentToolGroups)];
+    const policies = [toolGroupPolicy(params.toolGroups ?? config.current.subAgentToolGroups)];
     if (params.model !== undefined && !deps.knowsModel(params.model))
       throw new AppError('precondition_failed', `model: no configured provider has ${params.model}`, { param: 'model' });
     return {
@@ -104,7 +104,7 @@ export function createSpawn(deps: SpawnDeps) {
     };
   }
 
-  function tooMany(open: number): AppError {
+  function tooMany(open: number, { children, queued }: { readonly children: number; readonly queued: number }): AppError {
     const limits = `security.agentToAgent.subagentContext.maxChildrenPerAgent ${children}, maxQueuedPerAgent ${queued}`;
     return new AppError('precondition_failed', `${open} sub-agents of this caller are running or queued, which is the limit (${limits})`);
   }
