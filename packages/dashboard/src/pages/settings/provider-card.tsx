@@ -15,7 +15,7 @@ const sources: Readonly<Record<ProviderState['source'], string>> = {
   local_server: 'found on this machine',
 };
 const keySources: Readonly<Record<Key['from'], string>> = { environment: 'environment', store: 'secret store', file: 'written in config.yaml' };
-const priceSources = { config: 'config.yaml', built_in: 'built in', local: 'free' } as const;
+const priceSources = { config: 'config.yaml', listed: 'the provider', built_in: 'built in', local: 'free' } as const;
 /** Models rendered at once. */
 const pageSize = 50;
 
