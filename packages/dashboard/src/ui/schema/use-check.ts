@@ -12,7 +12,7 @@ export interface Check<Preview> {
   readonly error: unknown;
 }
 
-const settleMs = 350;
+const settleMs = 250;
 const none: FieldErrors = new Map();
 const nothing: Check<never> = { changes: [], preview: undefined, errors: none, error: undefined };
 
