@@ -81,7 +81,7 @@ test('conversations, agents and tokens survive a restart', async () => {
   expect(await product.call('session.history', { sessionKey: 'restart:e2e' })).toMatchObject({
     messages: [{ content: 'Remember this.' }, { content: 'Remembered.' }],
   });
-  expect(await product.call('agents.get', { agentId: 'scout' })).toMatchObject({ suspended: true, config: { maxSteps: 7 }, source: 'stored' });
+  expect(await product.call('agents.get', { agentId: 'scout' })).toMatchObject({ suspended: true, config: { maxSteps: 7 }, source: 'file' });
   const ping = await http({ port: product.port, path: '/rpc', headers: bearer(secret), body: { jsonrpc: '2.0', id: 1, method: 'system.ping' } });
   expect(JSON.parse(ping.text)).toMatchObject({ result: { pong: true } });
   product.provider.queue({ text: 'Of course.' });

@@ -81,6 +81,8 @@ describe.skipIf(scriptPath === undefined)('gatehouse setup on a terminal', () =>
     expect(await early.exit).toBe(130);
     await using late = open();
     await late.sees('Which model provider?');
+    late.type(`no such vendor${enter}`);
+    await late.sees('Nothing is found');
     late.type('\u0003');
     expect(await late.exit).toBe(130);
     await late.sees('`gatehouse setup` continues.');

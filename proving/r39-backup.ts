@@ -166,7 +166,7 @@ function lookInto(file: string, writers: readonly Writer[], wrong: string[]): nu
             keyOf(writer),
           ),
         token: () => texts('SELECT id AS text FROM token'),
-        agent: () => texts('SELECT id AS text FROM agent'),
+        agent: () => texts("SELECT key AS text FROM config_version WHERE section = 'agents'"),
         memory: () => texts('SELECT content AS text FROM memory'),
       }[writer.kind]();
       const has = new Set(found);

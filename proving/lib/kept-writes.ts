@@ -76,7 +76,7 @@ export function lookForAcked(home: string, acked: ReadonlyMap<string, Kind>): st
     const messages = texts('SELECT content AS text FROM message WHERE length(content) < 200');
     const stored = {
       token: texts('SELECT id AS text FROM token'),
-      agent: texts('SELECT id AS text FROM agent'),
+      agent: texts("SELECT key AS text FROM config_version WHERE section = 'agents'"),
       memory: texts('SELECT content AS text FROM memory'),
     };
     for (const [nonce, kind] of acked) {

@@ -125,7 +125,7 @@ export { ApprovalId, ApprovalRequest } from './methods/admin-approval.ts';
 export { InboxMessage } from './methods/inbox.ts';
 export { AuditEntry } from './methods/obs.ts';
 export { type Skill, type SkillFinding, SkillName } from './methods/skills.ts';
-export { TokenCompat, TokenId } from './methods/tokens.ts';
+export { OwnerLimits, PersonName, TokenCompat, TokenId } from './methods/tokens.ts';
 export { SecretName } from './methods/env.ts';
 export { McpHeaders, McpServerName, mcpTransports } from './methods/mcp.ts';
 export { ModelCost } from './methods/models.ts';

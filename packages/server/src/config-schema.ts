@@ -12,6 +12,7 @@ import { ObservabilityConfig } from './features/operations/observability/config.
 import { AgentToAgentConfig } from './features/delegation/subagents/config.ts';
 import { SkillsConfig } from './features/knowledge/skills/config.ts';
 import { ExecConfig } from './features/environment/shell/config.ts';
+import { PersonsConfig } from './features/access/tokens/config.ts';
 import { SecretsConfig } from './features/operations/secrets/config.ts';
 import { LinksConfig, WebSearchConfig } from './features/environment/web/config.ts';
 import { WebhooksConfig } from './features/unattended/webhooks/config.ts';
@@ -26,6 +27,9 @@ export const RootConfig = z.strictObject({
   providers: ProvidersConfig.default({}).meta({ apply: 'live' }).describe('Model providers by id.'),
   models: ModelsConfig.prefault({}).meta({ apply: 'live' }).describe('Settings for all models.'),
   agents: z.record(AgentId, AgentConfig).default({}).meta({ apply: 'live' }).describe('Agents by id; `default` exists even when it is not listed.'),
+  persons: PersonsConfig.default({})
+    .meta({ apply: 'live' })
+    .describe('Limits of persons by name, over all their tokens (`gateway.tokens[].person`).'),
   approvals: ApprovalsConfig.prefault({}).meta({ apply: 'live' }).describe('Which tool calls wait for a person.'),
   autonomy: AutonomyConfig.prefault({}).meta({ apply: 'live' }).describe('What agents may start beyond their own turns, and the guards around it.'),
   budgets: BudgetsConfig.prefault({}).meta({ apply: 'live' }).describe('Hard caps over all agents together; each agent also has its own.'),

@@ -1,6 +1,7 @@
 export { RootConfig } from './config-schema.ts';
 export type { McpOffer, McpTool } from './gateway/mcp/offer.ts';
 export type { Configuration } from './kernel/config/configuration.ts';
+export { rawDocument } from './kernel/config/references-in.ts';
 export { type Clock, systemClock } from './kernel/clock.ts';
 export { openDb } from './kernel/db/sqlite/open-db.ts';
 export type { StartStorageThread } from './kernel/db/sqlite/thread.ts';

@@ -61,7 +61,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const events = building.use(await createEvents(core('events')));
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
-  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
+  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
 
   let address: string | null = null;
@@ -70,6 +70,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const inbox = createInbox(assembly);
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
+    owners: tokens.owners,
     models,
     generate,
     embedder,
@@ -217,6 +218,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     handlers,
     documents: system.documents,
     tokens: tokens.api,
+    requestLimits: (tokenId) => tokens.owners.requestLimits(tokenId),
     turns: turns.api,
     responses: responses.api,
     media: media.api,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -68,7 +68,7 @@ const engine = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? 'postgres' : 's
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   // Tests that take only a clock or a fake from the testkit do not load the whole server.
-  const [{ createServer, FileConfiguration, homePaths, InstallKey, SecretVault, silentLog }, { events }] = await Promise.all([
+  const [{ createServer, FileConfiguration, homePaths, InstallKey, rawDocument, SecretVault, silentLog }, { events }] = await Promise.all([
     import('@gatehouse/server'),
     import('@gatehouse/contract'),
   ]);
@@ -79,6 +79,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const database = engine === 'postgres' ? await openDatabase(homeDir) : undefined;
   const token = `test_${randomBytes(32).toString('base64url')}`;
   const given = options.config ?? {};
+  // An earlier server of this home may have changed its agents in the file.
+  const earlier = await readFile(homePaths(homeDir).configFile, 'utf8').catch(() => '');
+  const kept = rawDocument(earlier) as z.input<typeof RootConfig> | undefined;
   const written = {
     ...given,
     gateway: {
@@ -100,7 +103,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       },
       ...given.providers,
     },
-    agents: { default: { model: 'mock/mock-fast' }, ...given.agents },
+    agents: { default: { model: 'mock/mock-fast' }, ...kept?.agents, ...given.agents },
     ...(database !== undefined && { storage: { driver: 'postgres', url: database.url, poolSize: 4, ...given.storage } }),
   };
   const paths = homePaths(homeDir);
@@ -118,9 +121,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { loaded } = configuration.load();
   configuration.begin(loaded);
   const { config } = loaded;
+  const firstToken = (await readFile(paths.tokenFile, 'utf8').catch(() => '')).trim();
   const server = await createServer({
     config,
     configuration,
+    generatedToken: firstToken === '' ? undefined : { id: 'owner', secret: firstToken },
     home: paths,
     installKey,
     secrets: vault,

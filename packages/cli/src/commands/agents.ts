@@ -179,6 +179,8 @@ async function readAgents(client: Client): Promise<Agent[]> {
   return found;
 }
 
+const sourceNames: Record<Agent['source'], string> = { file: 'config.yaml', default: 'default', stored: 'database' };
+
 function agentTable(agents: readonly Agent[]): string {
   return renderTable(
     ['Id', 'Name', 'Model', 'Tools', 'State', 'From'],
@@ -188,7 +190,7 @@ function agentTable(agents: readonly Agent[]): string {
       config.model ?? 'first found',
       config.tools.profile,
       suspended ? 'suspended' : 'active',
-      source === 'file' ? 'config.yaml' : 'stored',
+      sourceNames[source],
     ]),
   );
 }
@@ -197,7 +199,7 @@ function agentText({ agentId, config, suspended, isDefault, source, workspaceDir
   const rows = [
     ['agent', isDefault ? `${agentId} (default)` : agentId],
     ['state', suspended ? 'suspended' : 'active'],
-    ['from', source === 'file' ? 'config.yaml' : 'stored'],
+    ['from', sourceNames[source]],
     ['workspace', workspaceDir],
   ];
   return `${renderColumns(rows)}\n${JSON.stringify(config, null, 2)}`;

@@ -85,7 +85,7 @@ test('agents: create, list, show, update, suspend, resume and delete', async () 
   expect(cells((await session.run('agents')).out)).toEqual([
     ['ID', 'NAME', 'MODEL', 'TOOLS', 'STATE', 'FROM'],
     ['default (default)', 'Gate', 'mock/mock-fast', 'minimal', 'active', 'config.yaml'],
-    ['scout', 'Scout', 'mock/mock-other', 'none', 'active', 'stored'],
+    ['scout', 'Scout', 'mock/mock-other', 'none', 'active', 'config.yaml'],
   ]);
   expect((await session.run('agents', 'update', 'scout', '--config', '{"maxSteps": 5}', '--dry-run')).out).toMatch(
     /"maxSteps": 5,[\s\S]*\nNothing was changed\.\n$/,
@@ -94,7 +94,7 @@ test('agents: create, list, show, update, suspend, resume and delete', async () 
   expect((await session.run('agents', 'update', 'scout', '--instructions', 'Be brief.')).out).toBe('Changed scout.\n');
   expect((await session.run('agents', 'suspend', 'scout')).out).toBe('Suspended scout.\n');
   const shown = await session.run('agents', 'show', 'scout');
-  expect(shown.out).toMatch(/^agent +scout\nstate +suspended\nfrom +stored\nworkspace +\//);
+  expect(shown.out).toMatch(/^agent +scout\nstate +suspended\nfrom +config\.yaml\nworkspace +\//);
   expect(shown.out).toContain('"maxSteps": 20');
   expect(shown.out).toContain('"instructions": "Be brief."');
   expect((await session.run('agents', 'resume', 'scout')).out).toBe('Resumed scout.\n');

@@ -8,7 +8,7 @@ const answers = rpcAnswers({
   'tokens.list': {
     tokens: [
       { id: 'ops', scopes: ['*'], source: 'config' },
-      { id: 'ci', scopes: ['rpc', 'api'], source: 'created', agents: ['scout'], createdAt: 1_790_000_000_000 },
+      { id: 'ci', scopes: ['rpc', 'api'], source: 'created', agents: ['scout'], person: 'ada', createdAt: 1_790_000_000_000 },
     ],
     total: 2,
   },
@@ -34,9 +34,9 @@ test('the list is a table, or JSON', async () => {
   await using session = await open();
   const { out } = await session.run('list');
   expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-    ['ID', 'SCOPES', 'AGENTS', 'FROM', 'CREATED', 'EXPIRES', 'LAST USED'],
-    ['ops', '*', 'all', 'config', '-', '-', '-'],
-    ['ci', 'rpc api', 'scout', 'created', '2026-09-21 14:13 UTC', '-', '-'],
+    ['ID', 'PERSON', 'SCOPES', 'AGENTS', 'FROM', 'CREATED', 'EXPIRES', 'LAST USED'],
+    ['ops', '-', '*', 'all', 'config', '-', '-', '-'],
+    ['ci', 'ada', 'rpc api', 'scout', 'created', '2026-09-21 14:13 UTC', '-', '-'],
     [''],
   ]);
   expect(JSON.parse((await session.run('list', '-o', 'json')).out)).toHaveLength(2);
@@ -44,9 +44,11 @@ test('the list is a table, or JSON', async () => {
 
 test('only the new secret goes to standard output', async () => {
   await using session = await open();
-  const outcome = await session.run('create', '--id', 'ci', '--scope', 'rpc', 'api', '--agent', 'scout', '--expires-in', '2h');
+  const outcome = await session.run('create', '--id', 'ci', '--scope', 'rpc', 'api', '--agent', 'scout', '--person', 'ada', '--expires-in', '2h');
   expect(outcome).toMatchObject({ code: 0, out: `${secret}\n`, err: expect.stringContaining('Token ci, scopes rpc.') });
-  expect(session.params()).toEqual([{ id: 'ci', scopes: ['rpc', 'api'], agents: ['scout'], expiresAt: 1_790_000_000_000 + 7_200_000 }]);
+  expect(session.params()).toEqual([
+    { id: 'ci', scopes: ['rpc', 'api'], agents: ['scout'], person: 'ada', expiresAt: 1_790_000_000_000 + 7_200_000 },
+  ]);
   expect((await session.run('rotate', 'ci')).out).toBe(`${secret}\n`);
 });
 

@@ -16,6 +16,7 @@ interface CreateFlags {
   readonly fields?: 'strict' | 'extended';
   readonly tools?: 'agent' | 'none';
   readonly expiresIn?: string;
+  readonly person?: string;
 }
 
 /** `gatehouse tokens list | create | revoke | rotate`. */
@@ -49,14 +50,16 @@ function addCreate(tokens: Command, io: Io): void {
     .option('--agent <id...>', 'restrict the token to these agents')
     .option('--fields <set>', 'request fields that /v1/chat/completions accepts: strict or extended (default: gateway.compat.fields)')
     .option('--tools <whose>', 'whether its /v1 turns may use the agent’s tools: agent or none (default: gateway.compat.tools)')
+    .option('--person <name>', 'the person that the token belongs to: tokens of one person share conversations and memories')
     .option('--expires-in <time>', 'lifetime, such as 90d, 12h or 30m (default: unlimited)')
-    .action(async ({ id, scope, agent, fields, tools, expiresIn, ...flags }: CommonFlags & CreateFlags) => {
+    .action(async ({ id, scope, agent, fields, tools, expiresIn, person, ...flags }: CommonFlags & CreateFlags) => {
       const { client } = await connect(flags, io);
       const created = await client.call('tokens.create', {
         // An empty list would mean every scope, so the default is explicit. The server validates the names.
         scopes: (scope ?? ['rpc']) as Scope[],
         id,
         agents: agent,
+        person,
         ...(fields === undefined && tools === undefined ? {} : { compat: { fields, tools } }),
         ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod('--expires-in', expiresIn) }),
       });
@@ -85,9 +88,10 @@ function addRotate(tokens: Command, io: Io): void {
 
 function tokenTable(tokens: Result<'tokens.list'>['tokens']): string {
   return renderTable(
-    ['Id', 'Scopes', 'Agents', 'From', 'Created', 'Expires', 'Last used'],
+    ['Id', 'Person', 'Scopes', 'Agents', 'From', 'Created', 'Expires', 'Last used'],
     tokens.map((one) => [
       one.id,
+      one.person ?? '-',
       one.scopes.join(' '),
       one.agents?.join(' ') ?? 'all',
       one.source,

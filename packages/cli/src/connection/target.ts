@@ -69,7 +69,8 @@ async function findToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): P
   if (given !== undefined && given !== '') return oneLine(given, 'GATEHOUSE_TOKEN');
   const file = join(homeDir(flags, io), 'token');
   const text = mayUseHome ? await readText(file) : undefined;
-  return text === undefined ? undefined : oneLine(text, file);
+  // Its token was revoked when it is empty.
+  return text === undefined || text.trim() === '' ? undefined : oneLine(text, file);
 }
 
 async function needToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): Promise<string> {

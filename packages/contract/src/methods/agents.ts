@@ -18,11 +18,12 @@ export const agents = {
   'agents.create': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Creates an agent, stored and usable at once.',
-    description: 'Emits `agent:hot_added`. The workspace folder is created on first use.',
+    summary: 'Creates an agent in `config.yaml`, usable at once.',
+    description:
+      'Writes the values that differ from the defaults, as a version of the configuration. Emits `agent:hot_added`. The workspace folder is created on first use.',
     params: () => z.strictObject({ agentId: AgentId, config: AgentConfig.optional() }),
     result: () => z.strictObject({ agentId: AgentId, config: AgentConfig, created: z.literal(true), workspaceDir: z.string() }),
-    errors: ['conflict'],
+    errors: ['conflict', 'denied', 'precondition_failed', 'unavailable'],
     examples: [
       {
         params: { agentId: 'scout', config: exampleConfig },
@@ -34,13 +35,22 @@ export const agents = {
   'agents.get': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Returns the effective configuration of one agent.',
+    summary: 'Returns the effective configuration of one agent, and where each value comes from.',
     params: () => z.strictObject({ agentId: AgentId }),
     result: () =>
       z.strictObject({
         agentId: AgentId,
         config: AgentConfig,
-        source: z.enum(['file', 'stored']),
+        origins: z
+          .record(z.string(), z.enum(['file', 'reference', 'default', 'installation']))
+          .describe(
+            'Where each value comes from, by dotted key: the entry in `config.yaml`, a `${NAME}` in it, the default, or, for an absent key, another section of the configuration. Empty while the file cannot be parsed.',
+          ),
+        source: z
+          .enum(['file', 'default', 'stored'])
+          .describe(
+            '`default`: the default agent without an entry in `config.yaml`; `stored`: an agent of an earlier version that could not be moved into the file yet.',
+          ),
         suspended: z.boolean(),
         isDefault: z.boolean(),
         workspaceDir: z.string(),
@@ -52,7 +62,8 @@ export const agents = {
         result: {
           agentId: 'scout',
           config: exampleConfig,
-          source: 'stored',
+          origins: { name: 'file', model: 'file', maxSteps: 'file', temperature: 'default' },
+          source: 'file',
           suspended: false,
           isDefault: false,
           workspaceDir: '/home/ada/.gatehouse/workspaces/scout',
@@ -66,10 +77,10 @@ export const agents = {
     risk: 'mutate',
     summary: "Changes some keys of an agent's configuration, effective from its next turn.",
     description:
-      '`dryRun: true` validates and returns the merged configuration; nothing is stored or applied. An agent of config.yaml keeps its file entry: the change is stored separately and overrides it.',
+      'Changes the entry in `config.yaml`, as a version of the configuration; comments stay, and so does a `${NAME}` whose value is given unchanged. Values are taken as they are: a text that looks like a reference is escaped. `dryRun: true` validates and returns the merged configuration; nothing is stored or applied.',
     params: () => z.strictObject({ agentId: AgentId, config: AgentConfigPatch, dryRun: z.boolean().default(false) }),
     result: () => z.strictObject({ agentId: AgentId, config: AgentConfig, updated: z.boolean(), dryRun: z.literal(true).optional() }),
-    errors: ['not_found'],
+    errors: ['not_found', 'conflict', 'precondition_failed', 'unavailable'],
     examples: [
       {
         params: { agentId: 'scout', config: { maxSteps: 40 } },
@@ -85,11 +96,11 @@ export const agents = {
   'agents.delete': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Deletes a stored agent; its conversations stay, new turns for it fail.',
-    description: 'Emits `agent:hot_removed`. The default agent cannot be deleted, nor one that config.yaml defines: remove it from the file instead.',
+    summary: 'Deletes an agent from `config.yaml`; its conversations stay, new turns for it fail.',
+    description: 'Emits `agent:hot_removed`. The default agent cannot be deleted.',
     params: () => z.strictObject({ agentId: AgentId }),
     result: () => z.strictObject({ agentId: AgentId, deleted: z.literal(true) }),
-    errors: ['not_found', 'precondition_failed'],
+    errors: ['not_found', 'conflict', 'precondition_failed', 'unavailable'],
     examples: [{ params: { agentId: 'scout' }, result: { agentId: 'scout', deleted: true } }],
     since: '0.1.0',
   }),

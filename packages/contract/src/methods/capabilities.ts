@@ -9,7 +9,11 @@ import { EpochMs } from '../shared/turn.ts';
 const Budget = once(() =>
   z.strictObject({
     cap: z.enum(['perTurnTokens', 'perHourTokens', 'perDayTokens', 'perTurnUsd', 'perHourUsd', 'perDayUsd']).describe('Its key under `budgets`.'),
-    scope: z.enum(['agent', 'all']).describe("`agent`: the agent's own cap; `all`: the cap and usage of all agents together."),
+    scope: z
+      .enum(['agent', 'person', 'token', 'all'])
+      .describe(
+        "`agent`: the agent's own cap; `person`, `token`: that of the caller's person, or token without one; `all`: the cap and usage of all agents together.",
+      ),
     window: z.enum(['turn', 'hour', 'day']).describe('Hour and day are the last 60 minutes and the last 24 hours.'),
     unit: z.enum(['tokens', 'usd']),
     limit: z.number().min(0),

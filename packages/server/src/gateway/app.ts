@@ -33,7 +33,7 @@ import { OpenCalls } from './open-calls.ts';
 import { listen, openServer } from './open-server.ts';
 import { createOriginPolicy } from './origin.ts';
 import { owner } from './owner.ts';
-import { RequestLimits } from './request-limits.ts';
+import { RequestLimits, type RequestLimitsDeps } from './request-limits.ts';
 import { createRouter } from './router.ts';
 import { createDashboardRoutes } from './routes/dashboard.ts';
 import { createEventStreams } from './routes/event-stream.ts';
@@ -46,6 +46,8 @@ export interface GatewayDeps {
   readonly config: Live<GatewayConfig>;
   readonly handlers: Handlers;
   readonly tokens: TokensApi;
+  /** Limits of requests of a token and of its person. */
+  readonly requestLimits?: RequestLimitsDeps['requestLimits'];
   readonly turns: TurnsApi;
   readonly media: MediaLibrary;
   readonly responses: ResponsesApi;
@@ -116,6 +118,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     limits: config.mcp,
     bodyLimit: () => deps.config.current.httpBodyLimitBytes,
     limiter: limits.common,
+    refusalOf: (tokenId, cost) => limits.refusalOf(tokenId, cost),
     clock,
   });
   const open = new OpenCalls(clock, deps.log);

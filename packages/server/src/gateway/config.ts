@@ -1,4 +1,4 @@
-import { TokenCompat, TokenId, TokenScope } from '@gatehouse/contract';
+import { OwnerLimits, PersonName, TokenCompat, TokenId, TokenScope } from '@gatehouse/contract';
 import * as z from 'zod';
 import { isAddressRange } from './address.ts';
 import { McpConfig } from './mcp/config.ts';
@@ -23,6 +23,10 @@ export const GatewayConfig = z.strictObject({
         agents: z.array(z.string()).min(1).optional().describe('The only agents that the token may reach.'),
         expiresAt: z.int().min(0).optional().describe('End of validity, in milliseconds since the epoch.'),
         compat: TokenCompat().optional().describe('Overrides `gateway.compat` for this token.'),
+        person: PersonName()
+          .optional()
+          .describe('The person that the token belongs to: conversations, memories, approvals and budgets are those of the person.'),
+        ...OwnerLimits(),
       }),
     )
     .default([])

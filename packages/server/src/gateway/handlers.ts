@@ -18,6 +18,7 @@ import { createHealthRoute } from './routes/health.ts';
 import { createOAuthCallbackRoute } from './routes/oauth-callback.ts';
 import { createHookRoutes } from './routes/hooks.ts';
 import { createMediaRoutes } from './routes/media.ts';
+import type { RequestLimits } from './request-limits.ts';
 import type { McpRoute } from './mcp/route.ts';
 import { createCountTokensRoute } from './routes/messages/count-tokens.ts';
 import { createMessagesRoute } from './routes/messages/create-message.ts';
@@ -37,6 +38,7 @@ export function createRouteHandlers(
   parts: {
     readonly dispatch: Dispatch;
     readonly limiter: RateLimiter;
+    readonly limits: Pick<RequestLimits, 'refusalOf'>;
     readonly dashboard: DashboardRoutes;
     readonly eventStreams: EventStreams;
     readonly mcp: McpRoute;
@@ -101,7 +103,12 @@ export function createRouteHandlers(
     asyncapi: createDocumentRoute(documents.asyncapi),
     openapi: createDocumentRoute(documents.openapi),
     openrpc: createDocumentRoute(documents.openrpc),
-    rpc: createRpcRoute({ dispatch: parts.dispatch, bodyLimit, limiter: parts.limiter }),
+    rpc: createRpcRoute({
+      dispatch: parts.dispatch,
+      bodyLimit,
+      limiter: parts.limiter,
+      refusalOf: (tokenId, cost) => parts.limits.refusalOf(tokenId, cost),
+    }),
     ws: upgradeOnly,
   };
 }

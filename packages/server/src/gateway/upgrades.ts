@@ -51,7 +51,7 @@ export function createUpgrades(deps: UpgradesDeps) {
   const { config, origins, authenticator, meter } = deps;
   const { wsMaxMessageBytes: maxMessageBytes } = config.current;
   const limits = derived(config, ({ wsMaxInFlight, wsMessageRateLimit }) => ({ maxInFlight: wsMaxInFlight, ...wsMessageRateLimit }));
-  const rpc = createWebSocketEndpoint({ ...deps, maxMessageBytes, limits });
+  const rpc = createWebSocketEndpoint({ ...deps, maxMessageBytes, limits, refusalOf: (tokenId) => deps.limits.refusalOf(tokenId) });
   const responses = createResponseSockets({
     ...deps,
     maxMessageBytes,

@@ -20,7 +20,7 @@ export function auditRow(call: CallContext, atMs: number, what: Audited): AuditR
     classification: what.classification,
     outcome: what.outcome ?? 'success',
     target: what.target,
-    metadata: what.metadata,
+    metadata: call.identity.person === undefined ? what.metadata : { ...what.metadata, tokenId: call.identity.tokenId },
     traceId: call.traceId,
   };
 }

@@ -2,9 +2,11 @@ import { allows, type TokenCompat, type TokenScope, type ToolPolicy, type TurnOr
 
 /** The caller: read from the server's own record at the edge, never from the request. */
 export interface Identity {
-  /** Stable owner of conversations and rows, `token:<id>`. */
+  /** Stable owner of conversations and rows: `person:<name>` where the token has a person, otherwise `token:<id>`. */
   readonly principalId: string;
   readonly tokenId: string;
+  /** The person that the token belongs to. */
+  readonly person?: string;
   readonly scopes: readonly TokenScope[];
   /** The only agents that may be reached; all when absent. */
   readonly agents?: readonly string[];
@@ -13,8 +15,11 @@ export interface Identity {
   readonly compat?: TokenCompat;
 }
 
-/** Returns the current identity of a token; undefined when it was revoked or has expired. */
-export type IdentityOf = (tokenId: string) => Identity | undefined;
+/**
+ * Returns the current identity of a token, for work that belongs to a principal: that stays its owner when the token belongs to another person
+ * by now. Undefined when the token was revoked or has expired.
+ */
+export type IdentityOf = (tokenId: string, principalId: string) => Identity | undefined;
 
 /** The agent whose turn makes a call; `identity` is the user that it works for. */
 export interface AgentCaller {

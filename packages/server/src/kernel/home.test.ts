@@ -149,7 +149,6 @@ describe('what is not a home folder is refused', () => {
   });
 
   test.each([
-    ['', /at least 32 characters/],
     ['short', /at least 32 characters/],
     [`${'a'.repeat(40)} ${'b'.repeat(40)}`, /one token/],
     ['x'.repeat(5000), /at most 1024 bytes/],
@@ -157,6 +156,14 @@ describe('what is not a home folder is refused', () => {
     const home = open();
     writeFileSync(home.paths.tokenFile, content, { mode: 0o600 });
     expect(refusal(() => home.readToken())).toMatch(expected);
+  });
+
+  test('an empty token file is a revoked token: there is none, and no new one is made until the file is deleted', () => {
+    const home = open();
+    writeFileSync(home.paths.tokenFile, '', { mode: 0o600 });
+    expect([home.readToken(), home.ensureToken()]).toEqual([undefined, undefined]);
+    rmSync(home.paths.tokenFile);
+    expect(home.ensureToken()).toMatch(/^gh_/);
   });
 
   test('a key file without a key, without repeating its content', () => {

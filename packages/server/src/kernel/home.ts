@@ -15,8 +15,8 @@ export interface Home {
   readConfig(): ConfigFile;
   /** Returns the secret of the token created at first start, or undefined when there is none. */
   readToken(): string | undefined;
-  /** Returns that secret; creates it, with 384 random bits, when there is none. */
-  ensureToken(): string;
+  /** Returns that secret; creates it, with 384 random bits, when there is no file. Undefined when it was revoked, which leaves an empty file. */
+  ensureToken(): string | undefined;
 }
 
 export interface ConfigFile {
@@ -56,6 +56,7 @@ export function openHome(dir: string, options: HomeOptions): Home {
     if (file === undefined) return undefined;
     checkPrivate(paths.tokenFile, file.stats, '600');
     const secret = file.text.trim();
+    if (secret === '') return undefined;
     if (secret.length < 32 || /\s/.test(secret))
       throw new UnsafePathError(paths.tokenFile, 'expected one token of at least 32 characters; delete the file to have a new one made');
     return secret;
@@ -73,9 +74,7 @@ export function openHome(dir: string, options: HomeOptions): Home {
       if (existing !== undefined) return existing;
       const secret = `gh_${randomBytes(48).toString('base64url')}`;
       if (createOwnFile(paths.tokenFile, `${secret}\n`)) return secret;
-      const others = readToken();
-      if (others === undefined) throw new UnsafePathError(paths.tokenFile, 'appeared and vanished while it was read');
-      return others;
+      return readToken();
     },
   };
 }

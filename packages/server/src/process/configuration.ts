@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { RootConfig } from '../config-schema.ts';
-import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
+import { changedKeys, overlapping, withKept } from '../kernel/config/changed-keys.ts';
 import { ConfigError, dotted, type Path } from '../kernel/config/config-error.ts';
 import type { Applied, Configuration, SecretLookup } from '../kernel/config/configuration.ts';
 import { createLive, type Live, type LiveSource } from '../kernel/config/live.ts';
@@ -201,7 +201,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
     this.#restartNeeded = restart.map(dotted);
     if (restart.length === 0) this.keepGood(loaded);
     const changed = changedKeys(RootConfig, filed, loaded.config);
-    const waiting = changed.filter((path) => restart.some((other) => isWithin(path, other) || isWithin(other, path)));
+    const waiting = overlapping(changed, restart);
     const applied = { changed: changed.map(dotted), restart: waiting.map(dotted) };
     if (applied.changed.length > 0) log.info({ cause, ...applied }, 'The configuration was applied');
     return applied;
@@ -227,10 +227,6 @@ export class FileConfiguration implements Configuration<RootConfig> {
 }
 
 const isBlank = (text: string) => text.trim() === '';
-
-function isWithin(path: Path, outer: Path): boolean {
-  return outer.every((part, index) => path[index] === part);
-}
 
 function digestOf(text: string): string {
   return hash('sha256', text);

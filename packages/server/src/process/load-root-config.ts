@@ -67,6 +67,11 @@ function checkTokens({ config, errorAt }: LoadedConfig<RootConfig>): void {
     if (fault !== undefined) throw errorAt(['gateway', 'tokens', index, 'secret'], fault);
     const weakness = weaknessOf(token.secret, config.gateway);
     if (weakness !== undefined) throw errorAt(['gateway', 'tokens', index, 'secret'], weakness);
+    if (token.person !== undefined && token.budgets !== undefined)
+      throw errorAt(
+        ['gateway', 'tokens', index, 'budgets'],
+        `expected none for a token of a person; its budgets are persons.${token.person}.budgets`,
+      );
     for (const field of ['id', 'secret'] as const) {
       const earlier = tokens.findIndex((other) => other[field] === token[field]);
       if (earlier < index)

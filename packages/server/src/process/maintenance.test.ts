@@ -21,7 +21,7 @@ afterEach(() => rmSync(homeDir, { recursive: true, force: true }));
 describe.skipIf(testEngine === 'postgres')('backup and restore of a stopped daemon (the files of SQLite)', () => {
   test('restore the data, keep what they replace, and overwrite nothing', async () => {
     const first = await startTestServer({ homeDir });
-    await first.client.call('agents.create', { agentId: 'early' });
+    await first.client.call('tokens.create', { id: 'early', scopes: ['rpc'] });
     await first[Symbol.asyncDispose]();
     const file = join(homeDir, 'copy.db');
     await runBackup(homeDir, file, {}, print);
@@ -30,7 +30,7 @@ describe.skipIf(testEngine === 'postgres')('backup and restore of a stopped daem
     expect(lines.at(-1)).toMatchObject({ error: { code: 'conflict', message: expect.stringContaining(file) } });
 
     const second = await startTestServer({ homeDir });
-    await second.client.call('agents.create', { agentId: 'late' });
+    await second.client.call('tokens.create', { id: 'late', scopes: ['rpc'] });
     await runBackup(homeDir, join(homeDir, 'other.db'), {}, print);
     expect(lines.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/Another daemon \(pid \d+/) } });
     await second[Symbol.asyncDispose]();
@@ -38,7 +38,7 @@ describe.skipIf(testEngine === 'postgres')('backup and restore of a stopped daem
     await runRestore(homeDir, file, {}, print);
     expect(lines.at(-1)).toMatchObject({ result: { file, previous: expect.stringContaining(homeDir) } });
     const third = await startTestServer({ homeDir });
-    expect((await third.client.call('agents.list')).agents).toEqual(['default', 'early']);
+    expect((await third.client.call('tokens.list')).tokens.map(({ id }) => id)).toEqual(['early', 'root']);
     await third[Symbol.asyncDispose]();
     await runRestore(homeDir, join(homeDir, 'nothing.db'), {}, print);
     expect(lines.at(-1)).toMatchObject({ error: { code: 'not_found' } });

@@ -213,7 +213,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     commitTurn,
     background: { markCall: () => expect.unreachable(), reported() {}, release() {} },
     autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget },
-    budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
+    budgetOf: (payer, store, used) => new LedgerBudget(ledger, payer, store, used),
   });
   const handler: WorkHandler = async (item: WorkItem, signal) => {
     const call: CallContext = {

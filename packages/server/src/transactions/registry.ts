@@ -90,6 +90,7 @@ import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
 import { readModelUses } from './model-uses.ts';
 import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
+import { rootsOfToken } from './token-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
@@ -187,6 +188,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...savedGraphOperations,
   ...graphWorkOperations,
   waitingRunsOf,
+  rootsOfToken,
   readModelUses,
   findWaitingRoot,
   listWaitingRoots,

@@ -2,6 +2,10 @@ import { createAgents } from '../features/agents/agents/agents.ts';
 import { createTokens } from '../features/access/tokens/tokens.ts';
 import { owner } from '../gateway/owner.ts';
 import type { IdentityOf } from '../kernel/call-context.ts';
+import type { SettingsApi } from '../features/operations/settings/api.ts';
+import { readOwnFile, replaceOwnFile } from '../kernel/private-file.ts';
+import type { TokenFile } from '../features/access/tokens/changes.ts';
+import type { ServerOptions } from '../server-handle.ts';
 import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -13,10 +17,11 @@ export interface AgentsWiring {
   readonly stops: Late<Stops>;
   readonly unattended: Late<Unattended>;
   readonly secrets: Foundation['secrets'];
+  readonly settings: SettingsApi;
 }
 
 /** Wires agents and the tokens of their callers. */
-export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, secrets }: AgentsWiring) {
+export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, secrets, settings }: AgentsWiring) {
   const { config, home } = options;
   const agents = building.use(
     await createAgents({
@@ -25,6 +30,8 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
       defaultId: config.routing.defaultAgentId,
       workspacesDir: home.workspacesDir,
       knowsModel,
+      settings,
+      readText: () => options.configuration.readText(),
       removed: (agentId) => stops.value.agentRemoved(agentId),
       suspended: (agentId) => stops.value.agentSuspended(agentId),
       changed: (agentId) => unattended.value.agentChanged(agentId),
@@ -35,10 +42,35 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
       ...core('tokens'),
       pepper: options.installKey.derive('pepper'),
       configTokens: live(({ gateway }) => gateway.tokens),
+      persons: live(({ persons }) => persons),
       generatedToken: options.generatedToken,
       rotateConfigured: secrets.api.rotateToken,
+      settings,
+      tokenFile: tokenFileOf(options),
     }),
   );
-  const identityOf: IdentityOf = (tokenId) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));
+  const identityOf: IdentityOf = (tokenId, principalId) => {
+    const identity = tokenId === owner.tokenId ? owner : tokens.api.current(tokenId);
+    return identity === undefined || identity.principalId === principalId ? identity : { ...identity, principalId };
+  };
   return { agents, tokens, identityOf };
+}
+
+/** Returns the file with the token of the first start. */
+function tokenFileOf({ home, redactor }: Pick<ServerOptions, 'home' | 'redactor'>): TokenFile {
+  const file = home.tokenFile;
+  return {
+    read() {
+      try {
+        return readOwnFile(file, { maxBytes: 1024 })?.text.trim() || undefined;
+      } catch {
+        // The next start refuses it.
+        return undefined;
+      }
+    },
+    write(secret) {
+      if (secret !== '') redactor.add([secret]);
+      replaceOwnFile(file, secret === '' ? '' : `${secret}\n`);
+    },
+  };
 }

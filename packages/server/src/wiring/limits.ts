@@ -1,3 +1,4 @@
+import type { BudgetOwners } from '../features/access/budgets/api.ts';
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createBudgets } from '../features/access/budgets/budgets.ts';
 import { maxCostOf } from '../features/access/budgets/limits/ledger.ts';
@@ -11,6 +12,7 @@ import type { Embedder } from '../llm/embeddings.ts';
 import type { Models } from '../llm/models.ts';
 import { escalate } from '../transactions/escalate.ts';
 import { abortOpenTurns, bookWork, openWork } from '../transactions/open-work.ts';
+import { rootsOfToken } from '../transactions/token-roots.ts';
 import { findWaitingRoot, listWaitingRoots, readRootWaits } from '../transactions/waiting-roots.ts';
 import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
@@ -19,6 +21,7 @@ import type { RootTurns } from './root-turns.ts';
 
 export interface LimitsWiring {
   readonly agents: AgentsApi;
+  readonly owners: BudgetOwners;
   readonly models: Models;
   readonly generate: Models['generate'];
   readonly embedder: Embedder | undefined;
@@ -48,6 +51,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       turnOf: (rootRunId) => rootTurns.value.find(rootRunId),
       waitingOf: (rootRunId) => rootTurns.value.waitingOf(rootRunId),
       operations: { findWaitingRoot, listWaitingRoots, readRootWaits },
+      rootsOfToken: (tokenId) => db.read(rootsOfToken, { tokenId }),
       deliver: escalate,
       announceMessage: deps.inbox.announce,
     }),
@@ -59,6 +63,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       bootId,
       overall: live(({ budgets }) => budgets),
       agents,
+      owners: deps.owners,
       models,
       generate: deps.generate,
       embedder: deps.embedder,

@@ -17,6 +17,7 @@ import { createHealth } from './health.ts';
 type Used =
   | 'handlers'
   | 'tokens'
+  | 'requestLimits'
   | 'turns'
   | 'media'
   | 'responses'

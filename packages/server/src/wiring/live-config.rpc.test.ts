@@ -84,6 +84,10 @@ async function deliver(server: TestServer, path: string): Promise<number> {
   return (await post(server, `/hooks/${path}`, body, { 'x-webhook-signature': signature, 'x-forwarded-for': '203.0.113.9' })).status;
 }
 
+const Introspected = z.looseObject({
+  result: z.looseObject({ budgets: z.array(z.looseObject({ scope: z.string(), cap: z.string() })) }),
+});
+
 const rows: readonly Row[] = [
   {
     keys: ['logging'],
@@ -347,6 +351,21 @@ const rows: readonly Row[] = [
     see: async (server) => (await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })).status,
     before: 401,
     after: 200,
+  },
+  {
+    keys: ['persons'],
+    patch: { persons: { ada: { budgets: { perHourTokens: 1 }, rateLimit: { maxRequests: 1 } } } },
+    async see(server) {
+      const made = await server.client.call('tokens.create', { scopes: ['rpc'], person: 'ada' });
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'capabilities.introspect', params: {} });
+      const ask = () => post(server, '/rpc', body, { authorization: `Bearer ${made.secret}` });
+      const { result } = Introspected.parse(await (await ask()).json());
+      const { status } = await ask();
+      await server.client.call('tokens.revoke', { id: made.id });
+      return [result.budgets.filter(({ scope }) => scope === 'person').map(({ cap }) => cap), status];
+    },
+    before: [[], 200],
+    after: [['perHourTokens'], 429],
   },
   {
     keys: ['gateway.wsMessageRateLimit', 'gateway.wsMaxInFlight'],

@@ -10,14 +10,15 @@ import { createSeal } from '../kernel/seal.ts';
 import { probeHttp } from '../llm/discover.ts';
 import type { Assembly } from './assembly.ts';
 import { checkBuild } from './config-fault.ts';
+import { modelsNamedBy } from './models.ts';
 
 /** config.yaml was replaced by a newer version of the database while a server was built from it: read it again and build another one. */
 export class ConfigReplacedError extends Error {
   override readonly name = 'ConfigReplacedError';
 }
 
-/** Sections with which only building shows whether they can be used. */
-const builtSections = ['providers', 'models', 'agents', 'embedding'] as const;
+/** Sections with which only building shows whether they can be used; the default model may be one that only an agent names. */
+const builtSections = ['providers', 'models', 'embedding'] as const;
 
 /**
  * Wires the configuration with its versions, and brings the file and the versions together before anything is built from either.
@@ -58,7 +59,9 @@ export async function wireSettings(assembly: Assembly, { homeId }: { readonly ho
     async checkBuild(loaded) {
       const { current } = configuration;
       // It may search for local model servers.
-      if (builtSections.every((section) => isDeepStrictEqual(loaded.config[section], current[section]))) return;
+      const named = modelsNamedBy(loaded.config);
+      const hasAllNames = modelsNamedBy(current).every((name) => named.includes(name));
+      if (hasAllNames && builtSections.every((section) => isDeepStrictEqual(loaded.config[section], current[section]))) return;
       await checkBuild({ env: assembly.environment, clock, probe: probe === null ? undefined : (probe ?? probeHttp) }, loaded);
     },
     isLocalOwner: ({ identity, transport, agentCaller }) =>

@@ -55,15 +55,16 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
   const unwatched = (ending: Promise<unknown>) =>
     void ending.catch((error: unknown) => log.error({ err: error }, 'Failed to end a wait during a stop; it ends at its deadline'));
 
-  tokens.onRevoked((tokenId) => {
+  tokens.onRevoked((tokenId, owner) => {
     // A rotated token is the same one with another secret.
     if (tokens.current(tokenId) !== undefined) return;
     const roots = turns.stop({ tokenId }, new AppError('unauthenticated', 'The token was revoked or has expired'));
     commands.end({ tokenId });
     background.dropToken(tokenId);
     unwatched(endWaits((run) => run.tokenId === tokenId));
-    unwatched(durable.resumePrincipal(`token:${tokenId}`));
-    void autonomy.stopToken(`token:${tokenId}`, roots);
+    // Work of the person's other tokens finds its own valid, and waits again.
+    unwatched(durable.resumePrincipal(owner.principalId));
+    void autonomy.stopToken(owner.person === undefined ? owner : { tokenId }, roots);
   });
   autonomy.api.onStop(async (rootRunId, how) => {
     if (how === 'kill') turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));

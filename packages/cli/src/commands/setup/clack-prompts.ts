@@ -13,7 +13,10 @@ export function createClackPrompts({ stdin: input, stderr: output }: Io): Prompt
     async select({ message, choices, initial }) {
       const options = choices.map(({ value, label, hint }) => ({ value, label, ...(hint !== undefined && { hint }) }));
       const asked = { ...common, message, options, maxItems: maxVisible, ...(initial !== undefined && { initialValue: initial }) };
-      return answered(await (choices.length > maxListed ? autocomplete({ ...asked, placeholder: 'Type to search' }) : select(asked)));
+      if (choices.length <= maxListed) return answered(await select(asked));
+      // With a search that finds nothing there is no value to confirm.
+      const validate = (value: unknown) => (value === undefined ? 'Nothing is found: shorten the search, then select one' : undefined);
+      return answered(await autocomplete({ ...asked, placeholder: 'Type to search', validate }));
     },
     async secret(message) {
       return answered(await password({ ...common, message }));

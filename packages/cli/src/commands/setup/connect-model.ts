@@ -66,10 +66,15 @@ async function presentModel(client: Client): Promise<ConnectedModel | undefined>
   return provider === 'offline' ? undefined : { provider, model: primaryModel.slice(provider.length + 1), verdict: 'kept' };
 }
 
+const hintOfKind: Readonly<Partial<Record<VendorOffer['kind'], string>>> = {
+  local: 'on this machine, no key',
+  own: 'any other server, by its address',
+};
+
 async function askVendor(prompts: Prompts, providers: readonly Provider[], present: ConnectedModel | undefined): Promise<string> {
   const choices: Choice[] = vendorOffers.map(({ type, name, kind }) => {
     const found = providers.find((one) => one.type === type);
-    const hint = found === undefined ? (kind === 'local' ? 'on this machine, no key' : undefined) : hintOf(found);
+    const hint = found === undefined ? hintOfKind[kind] : hintOf(found);
     return { value: type, label: name, ...(hint !== undefined && { hint }) };
   });
   if (present !== undefined) choices.unshift({ value: keep, label: `Keep ${plainText(`${present.provider}/${present.model}`)}`, hint: 'connected' });

@@ -17,7 +17,7 @@ interface Checked {
 /** Edits the whole configuration as JSON: the server checks it and reports what would change, then it is applied. */
 export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
   const { client } = useSession();
-  const { agentId, config, source } = agent;
+  const { agentId, config } = agent;
   const stored = JSON.stringify(config, null, 2);
   const [text, setText] = useState(stored);
   const [checked, setChecked] = useState<Checked>();
@@ -60,12 +60,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
         start(check);
       }}
     >
-      <p className="hint">
-        {source === 'file'
-          ? 'This agent is defined in config.yaml. Changes made here are stored separately and take precedence.'
-          : 'This agent is stored in the database.'}{' '}
-        Removed keys return to their defaults.
-      </p>
+      <p className="hint">Changes are written to config.yaml; its comments and its history stay. Removed keys return to their defaults.</p>
       <Field label="Configuration as JSON">
         {(id) => (
           <textarea

@@ -4,6 +4,8 @@ import { Badge, IconButton } from '../../ui/parts.tsx';
 
 export type Agent = Result<'agents.get'>;
 
+const sourceNames: Record<Agent['source'], string> = { file: 'config.yaml', default: 'defaults', stored: 'database' };
+
 /** Shows the most important settings of an agent. */
 export function AgentCard({
   agent,
@@ -43,12 +45,12 @@ export function AgentCard({
       </dl>
       <footer>
         {isDefault && <Badge tone="accent">Default</Badge>}
-        <Badge>{source === 'file' ? 'config.yaml' : 'stored'}</Badge>
+        <Badge>{sourceNames[source]}</Badge>
         <span className="grow" />
         {!suspended && <IconButton icon="chat" label={`Chat with ${agentId}`} onClick={onChat} />}
         <IconButton icon={suspended ? 'play' : 'pause'} label={suspended ? `Resume ${agentId}` : `Suspend ${agentId}`} onClick={onSwitch} />
         <IconButton icon="edit" label={`Edit ${agentId}`} onClick={onEdit} />
-        {!isDefault && source === 'stored' && <IconButton icon="trash" label={`Delete ${agentId}`} onClick={onRemove} />}
+        {!isDefault && <IconButton icon="trash" label={`Delete ${agentId}`} onClick={onRemove} />}
       </footer>
     </>
   );

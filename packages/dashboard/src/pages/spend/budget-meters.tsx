@@ -7,6 +7,13 @@ import { Failure } from '../../ui/parts.tsx';
 
 type Budget = Result<'capabilities.introspect'>['budgets'][number];
 
+const scopeLabels: Record<Budget['scope'], string> = {
+  agent: 'This agent',
+  person: 'You, with all your tokens',
+  token: 'This token',
+  all: 'All agents',
+};
+
 const windowLabels = { turn: 'each turn', hour: 'the last hour', day: 'the last 24 hours' } as const;
 
 /** Shows the current use of an agent's budgets. */
@@ -55,7 +62,7 @@ export function BudgetMeters({ agentId }: { readonly agentId: string | undefined
 }
 
 function labelOf({ scope, window, unit }: Budget): string {
-  return `${scope === 'all' ? 'All agents' : 'This agent'}, ${windowLabels[window]}, ${unit === 'usd' ? 'money' : 'tokens'}`;
+  return `${scopeLabels[scope]}, ${windowLabels[window]}, ${unit === 'usd' ? 'money' : 'tokens'}`;
 }
 
 function usageText(budget: Budget): string {

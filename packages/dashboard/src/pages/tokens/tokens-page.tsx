@@ -50,6 +50,7 @@ function TokenList() {
                       {scope === '*' ? 'everything' : scope}
                     </Badge>
                   ))}
+                  {token.person !== undefined && <span className="hint">of {token.person}</span>}
                   {token.agents !== undefined && <span className="hint">only {token.agents.join(', ')}</span>}
                 </p>
               </div>
@@ -59,12 +60,8 @@ function TokenList() {
                 <span>{token.lastUsedAt === undefined ? 'never used' : `used ${ago(token.lastUsedAt)}`}</span>
               </div>
               <div className="row-actions">
-                {token.source === 'created' && (
-                  <>
-                    <IconButton icon="retry" label={`Rotate ${token.id}`} onClick={() => setAsked({ what: 'rotate', token })} />
-                    <IconButton icon="trash" label={`Revoke ${token.id}`} onClick={() => setAsked({ what: 'revoke', token })} />
-                  </>
-                )}
+                <IconButton icon="retry" label={`Rotate ${token.id}`} onClick={() => setAsked({ what: 'rotate', token })} />
+                <IconButton icon="trash" label={`Revoke ${token.id}`} onClick={() => setAsked({ what: 'revoke', token })} />
               </div>
             </li>
           ))}

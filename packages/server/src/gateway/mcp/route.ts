@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { RateLimiter } from '../../kernel/limiter.ts';
 import { readJsonBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';
+import type { RequestLimits } from '../request-limits.ts';
 import type { McpConfig } from './config.ts';
 import type { McpEndpoint } from './endpoint.ts';
 import { sendWebResponse } from './web-response.ts';
@@ -26,6 +27,7 @@ export function createMcpRoute(deps: {
   readonly limits: Pick<McpConfig, 'maxCallsPerToken'>;
   readonly bodyLimit: () => number;
   readonly limiter: RateLimiter;
+  readonly refusalOf: RequestLimits['refusalOf'];
   readonly clock: Clock;
 }): McpRoute {
   let loading: Promise<McpEndpoint> | undefined;
@@ -52,6 +54,8 @@ export function createMcpRoute(deps: {
     if (body.length === 1) return;
     const quota = deps.limiter.take(`token:${tokenId}`, body.length - 1);
     if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
+    const refusal = deps.refusalOf(tokenId, body.length - 1);
+    if (refusal !== undefined) throw refusal;
   }
 
   async function endpoint(): Promise<McpEndpoint> {

@@ -5,7 +5,7 @@ import { readJsonBody } from '../body.ts';
 import { retryAfterSeconds, rpcFailure } from '../error-body.ts';
 import type { HttpCall } from '../http-call.ts';
 import { sendEmpty, sendJson } from '../reply.ts';
-import { setQuotaHeaders } from '../request-limits.ts';
+import { type RequestLimits, setQuotaHeaders } from '../request-limits.ts';
 import { answer, type Dispatch, replyId } from './dispatch.ts';
 import { parseMessages } from './parse-messages.ts';
 
@@ -17,6 +17,7 @@ export function createRpcRoute(deps: {
   readonly dispatch: Dispatch;
   readonly bodyLimit: () => number;
   readonly limiter: RateLimiter;
+  readonly refusalOf: RequestLimits['refusalOf'];
 }): (call: HttpCall) => Promise<void> {
   return async (call) => {
     if (call.refusal !== undefined) return refuseAll(call, call.refusal);
@@ -26,8 +27,11 @@ export function createRpcRoute(deps: {
       // The request itself already counted for the first entry.
       const quota = index === 0 ? undefined : deps.limiter.take(`token:${context.identity.tokenId}`);
       if (quota !== undefined) setQuotaHeaders(call, quota, deps.limiter.policy);
-      if (quota?.allowed !== false) return deps.dispatch(message, context);
-      return refused(message, new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs }), call.requestId);
+      if (quota === undefined) return deps.dispatch(message, context);
+      const refusal = quota.allowed
+        ? deps.refusalOf(context.identity.tokenId)
+        : new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
+      return refusal === undefined ? deps.dispatch(message, context) : refused(message, refusal, call.requestId);
     });
     if (reply === undefined) sendEmpty(call, 204);
     else sendJson(call, 200, reply);

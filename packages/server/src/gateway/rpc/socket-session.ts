@@ -22,6 +22,8 @@ export interface SocketSessionDeps {
   readonly dispatch: Dispatch;
   readonly tokens: TokensApi;
   readonly clock: Clock;
+  /** Counts a message for the limits of its token and person; returns a refusal. */
+  readonly refusalOf?: ((tokenId: string) => AppError | undefined) | undefined;
   readonly limits: () => { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 
@@ -173,6 +175,8 @@ export class SocketSession {
       if (!this.#refusals.take(this.tokenId).allowed) this.finish(1008, 'Rate limit exceeded', 0);
       return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: resetMs }), noRequestId, id ?? null);
     }
+    const refusal = isCancel ? undefined : this.#deps.refusalOf?.(this.tokenId);
+    if (refusal !== undefined) return rpcFailure(refusal, noRequestId, id ?? null);
     if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
     if (!isCancel && this.#running.size >= limits().maxInFlight) {
       return rpcFailure(

@@ -6,12 +6,13 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { Identity } from '../../kernel/call-context.ts';
 import { bearerOf } from '../auth.ts';
 import { bearerProtocol, createSockets, type SocketsDeps } from '../sockets.ts';
-import { SocketSession } from './socket-session.ts';
+import { SocketSession, type SocketSessionDeps } from './socket-session.ts';
 import type { Dispatch } from './dispatch.ts';
 
 export interface WebSocketDeps extends SocketsDeps {
   readonly dispatch: Dispatch;
   readonly tokens: TokensApi;
+  readonly refusalOf?: SocketSessionDeps['refusalOf'];
   readonly limits: () => { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 

@@ -19,6 +19,12 @@ export function changedKeys(schema: z.core.$ZodType, before: unknown, next: unkn
   return found.toSorted((a, b) => dotted(a).localeCompare(dotted(b)));
 }
 
+/** Returns those of `paths` that are one of `others`, or above or below one. */
+export function overlapping(paths: readonly Path[], others: readonly Path[]): Path[] {
+  const begins = (path: Path, beginning: Path) => beginning.every((part, index) => path[index] === part);
+  return paths.filter((path) => others.some((other) => begins(path, other) || begins(other, path)));
+}
+
 function isSection(schema: z.core.$ZodType): boolean {
   const thing = bare(schema);
   return thing instanceof z.ZodObject || thing instanceof z.ZodRecord;

@@ -3,9 +3,12 @@ import { createControlSocket } from '../../gateway/control-socket.ts';
 import { openStandbyListener } from '../../gateway/standby-listener.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import { maxConfigBytes } from '../../kernel/config/load.ts';
+import { watchConfig } from '../../kernel/config/watch-config.ts';
 import { createEventBus } from '../../kernel/event-bus.ts';
 import type { HomePaths } from '../../kernel/home-paths.ts';
 import type { Log } from '../../kernel/log.ts';
+import { readOwnFile } from '../../kernel/private-file.ts';
 
 export interface StandbyOptions {
   readonly config: RootConfig;
@@ -43,6 +46,24 @@ export async function openStandby({ config, home, version, clock, log }: Standby
       serve: listener.serve,
       clock,
       log,
+    }),
+  );
+  const read = () => readOwnFile(home.configFile, { maxBytes: maxConfigBytes, followLinks: true })?.text;
+  let known = read();
+  opened.use(
+    watchConfig({
+      file: home.configFile,
+      clock,
+      async onChange() {
+        const text = read();
+        if (text === known) return;
+        known = text;
+        log.error(
+          {},
+          'config.yaml was edited on a standby: the edit is not used, and a take-over keeps it next to the file; edit the file of the active node',
+        );
+      },
+      onError: (error) => log.error({ err: error }, 'Failed to look at the configuration file'),
     }),
   );
   const owned = opened.move();

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { createClient } from '@gatehouse/client';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPostgres } from '@gatehouse/testkit/postgres';
 import { startFakeProvider } from '@gatehouse/testkit';
@@ -89,10 +90,33 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     // It has no copy: the rows are the only place.
     const second = await nodes.start('b', { config });
     await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    const edited = `${readFileSync(join(second.home, 'config.yaml'), 'utf8')} # by hand`;
+    writeFileSync(join(second.home, 'config.yaml'), edited);
+    await expect.poll(() => second.output(), takeOver).toContain('config.yaml was edited on a standby: the edit is not used');
     const change = (path: string, value: string) => first.client.call('config.set', { path, value, confirm: true });
     await change('providers.mock.apiKey', '${MODEL_KEY}');
     await set(first.client, 'MODEL_KEY', 'sk-canary-after');
     await change('agents.default.name', 'Renamed');
+    await first.client.call('agents.create', { agentId: 'scout', config: { name: 'Scout' } });
+    await first.client.call('agents.update', { agentId: 'scout', config: { maxSteps: 9 } });
+    await first.client.call('agents.create', { agentId: 'brief' });
+    await first.client.call('agents.suspend', { agentId: 'scout' });
+    await first.client.call('agents.delete', { agentId: 'brief' });
+    const secretOf = (id: string) => `${id}-secret-0123456789-abcdefghijklmnop`;
+    const entries = [
+      { id: 'gone', secret: secretOf('gone') },
+      { id: 'kept', secret: secretOf('kept'), person: 'ada', scopes: ['rpc'] },
+    ];
+    await first.client.call('config.set', { path: 'gateway.tokens', value: entries, confirm: true });
+    await first.client.call('config.set', { path: 'persons.ada', value: { budgets: { perDayTokens: 1_000_000 } } });
+    await first.client.call('tokens.revoke', { id: 'gone' });
+    const { secret: rotated } = await first.client.call('tokens.rotate', { id: 'kept' });
+    const ofAda = ({ url }: { readonly url: string }) => createClient({ url, token: rotated }).call;
+    await ofAda(first)('agent.execute', { message: 'Counts', sessionKey: 'ada:desk' });
+    const capOfAda = async (node: { readonly url: string }) =>
+      (await ofAda(node)('capabilities.introspect', {})).budgets.find(({ scope }) => scope === 'person')?.used;
+    const used = await capOfAda(first);
+    expect(used).toBeGreaterThan(0);
     for (const key of ['GONE_KEY', 'KEPT_KEY']) await set(first.client, key, 'another value');
     await first.client.call('env.remove', { key: 'GONE_KEY' });
     await expect(set(first.client, 'SIXTH_KEY', 'too many')).rejects.toMatchObject({ code: 'rate_limited' });
@@ -105,7 +129,23 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await second.client.call('agent.execute', { message: 'Hello' });
     expect(provider.requests.at(-1)?.headers['authorization']).toBe('Bearer sk-canary-after');
     expect((await second.client.call('config.read', { section: 'agents' })).config).toMatchObject({ default: { name: 'Renamed' } });
-    expect((await second.client.call('config.history', {})).entries.map(({ version, from }) => [version, from])).toEqual([
+    expect(readFileSync(join(second.home, 'config.yaml'), 'utf8')).not.toContain('# by hand');
+    const unused = readdirSync(second.home).filter((name) => name.startsWith('config.yaml.unused-'));
+    expect(unused.map((name) => readFileSync(join(second.home, name), 'utf8'))).toContain(edited);
+    expect(await capOfAda(second)).toBe(used);
+    expect((await ofAda(second)('session.history', { sessionKey: 'ada:desk' })).messages).toHaveLength(2);
+    for (const id of ['gone', 'kept'])
+      await expect(createClient({ url: second.url, token: secretOf(id) }).call('system.ping', {})).rejects.toMatchObject({ code: 'unauthenticated' });
+    expect((await second.client.call('agents.list', {})).agents).toEqual(['default', 'scout']);
+    expect(await second.client.call('agents.get', { agentId: 'scout' })).toMatchObject({
+      config: { name: 'Scout', maxSteps: 9 },
+      origins: { maxSteps: 'file' },
+      suspended: true,
+      source: 'file',
+    });
+    expect((await second.client.call('config.history', { limit: 50 })).entries.map(({ version, from }) => [version, from])).toEqual([
+      ...[11, 10, 9, 8].map((version) => [version, 'rpc']),
+      ...[7, 6, 5, 4].map((version) => [version, 'agents']),
       [3, 'rpc'],
       [2, 'rpc'],
       [1, 'file'],

@@ -2,6 +2,7 @@ import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
 import type { CallRecord } from '../../../runtime/turn.ts';
+import type { BudgetsConfig } from './config.ts';
 
 export type { TurnBudget } from '../../../runtime/turn-budget.ts';
 
@@ -76,4 +77,20 @@ export interface WorkBooking extends Pick<WorkOpening, 'id' | 'agentId' | 'princ
   /** Whether the work has a row, which is deleted with the booking. */
   readonly opened: boolean;
   readonly calls: readonly CallRecord[];
+}
+
+/** Caps of a person, or of a token without one. */
+export interface OwnerBudgets {
+  readonly kind: 'person' | 'token';
+  /** Key of the configuration that holds them. */
+  readonly name: string;
+  readonly budgets: BudgetsConfig;
+}
+
+/** Persons, and tokens without one, that have budgets of their calls. */
+export interface BudgetOwners {
+  budgetsOf(principalId: string): OwnerBudgets | undefined;
+  /** Principals for which `budgetsOf` returns something. */
+  withBudgets(): readonly string[];
+  onChange(run: () => Promise<void>): Disposable;
 }

@@ -1,11 +1,11 @@
 import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
-import type { ModelWork, ReserveStore, TurnBudget } from './api.ts';
+import type { BudgetOwners, ModelWork, ReserveStore, TurnBudget } from './api.ts';
 import { Billing, type BillingDeps } from './usage/billing.ts';
 import type { BudgetsConfig } from './config.ts';
 import { Ledger } from './limits/ledger.ts';
 import { createBudgetMethods } from './methods.ts';
-import { usedSince } from './store.ts';
+import { usedByPrincipals, usedSince } from './store.ts';
 import { LedgerBudget } from './limits/turn-budget.ts';
 import { createModelWork, type WorkDeps } from './limits/model-work.ts';
 
@@ -16,6 +16,7 @@ export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
   /** `budgets` of the root configuration. */
   readonly overall: Live<BudgetsConfig>;
   readonly agents: AgentsApi;
+  readonly owners: BudgetOwners;
   readonly autonomyOf: Parameters<typeof createBudgetMethods>[0]['autonomyOf'];
   readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };
 }
@@ -23,8 +24,12 @@ export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
 export interface Budgets extends AsyncDisposable {
   readonly methods: ReturnType<typeof createBudgetMethods>;
   readonly work: ModelWork;
-  /** Budget of one agent turn; its possible cost under a cap in money is written to `store` first. */
-  budgetOf(agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }): TurnBudget;
+  /** Budget of one turn of an agent for a principal; its possible cost under a cap in money is written to `store` first. */
+  budgetOf(
+    payer: { readonly agentId: string; readonly principalId: string },
+    store: ReserveStore,
+    used?: { readonly tokens: number; readonly nano: number },
+  ): TurnBudget;
 }
 
 /** Hard caps, model calls outside of turns, and spend. Create it after calls that a crash lost are booked: they count. */
@@ -35,6 +40,7 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
     clock,
     overall: deps.overall,
     budgetsOf: (agentId) => agents.find(agentId)?.config.budgets,
+    ownerOf: (principalId) => deps.owners.budgetsOf(principalId),
     onSpend: () => billing.count(),
     warn({ name, cap, used, agentId }) {
       const [unit, scale] = cap.unit === 'nano' ? ['USD', 1e9] : ['tokens', 1];
@@ -47,10 +53,23 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   const nowMs = clock.now();
   const window = { sinceMs: nowMs - dayMs - 600_000, untilMs: nowMs + stepMs, stepMs };
   for (const row of await db.read(usedSince, window)) ledger.seed(row.agentId, row.atMs, row);
+  /** Principals whose caps are new have used something before. */
+  async function keepOwners(): Promise<void> {
+    const added = ledger.keepOwners(deps.owners.withBudgets());
+    if (added.length === 0) return;
+    const untilMs = clock.now();
+    const since = { sinceMs: untilMs - dayMs - 600_000, untilMs: untilMs + stepMs, stepMs, principalIds: added };
+    for (const row of await db.read(usedByPrincipals, since)) ledger.seedOwner(row.principalId, row.atMs, row);
+  }
+  await keepOwners();
+  const following = deps.owners.onChange(keepOwners);
   return {
     methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
     work: createModelWork(deps, ledger),
-    budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
-    [Symbol.asyncDispose]: () => billing[Symbol.asyncDispose](),
+    budgetOf: (payer, store, used) => new LedgerBudget(ledger, payer, store, used),
+    async [Symbol.asyncDispose]() {
+      following[Symbol.dispose]();
+      await billing[Symbol.asyncDispose]();
+    },
   };
 }

@@ -1,6 +1,6 @@
 import { allows, type ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
-import type { CallContext } from '../../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -28,7 +28,7 @@ export function createBudgetMethods(deps: {
       return {
         agentId: agent.id,
         enabled: !agent.suspended,
-        budgets: deps.ledger.status(agent.id).map(shown),
+        budgets: deps.ledger.status(agent.id, ownerOf(call)).map(shown),
         concurrency: { ...deps.turnsOf(agent.id), max: agent.config.maxConcurrentRuns },
         autonomy: deps.autonomyOf(agent, call),
         timestamp: deps.clock.now(),

@@ -33,6 +33,27 @@ export const usedSince = operation(
     }),
 );
 
+/** Returns per-minute usage of each of these principals, as `usedSince`. */
+export const usedByPrincipals = operation(
+  'budgets.usedByPrincipals',
+  async (
+    tx,
+    input: { readonly sinceMs: number; readonly untilMs: number; readonly stepMs: number; readonly principalIds: readonly string[] },
+  ): Promise<(Omit<UsedRow, 'agentId'> & { readonly principalId: string })[]> =>
+    tx.build((db, sql) => {
+      const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
+      return db
+        .selectFrom('modelCall')
+        .where('rolledUp', 'in', [0, 1])
+        .where('atMs', '>=', input.sinceMs)
+        .where('atMs', '<=', input.untilMs)
+        .where('principalId', 'in', input.principalIds)
+        .select(['principalId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
+        .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
+        .groupBy(['principalId', step]);
+    }),
+);
+
 const unmarked = query<{ limit: number }, { id: number }>(({ db, sql, p }) =>
   db
     .selectFrom('modelCall')
@@ -224,4 +245,4 @@ function divide(ranges: readonly UsageRange[]): Parts {
   return { slots, rows };
 }
 
-export const budgetOperations = [usedSince, rollUp, usageReport];
+export const budgetOperations = [usedSince, usedByPrincipals, rollUp, usageReport];

@@ -24,4 +24,27 @@ export const tokenMigrations: readonly Migration[] = [
     id: '070-token-compat',
     up: ['ALTER TABLE token ADD COLUMN compat_json TEXT'],
   },
+  {
+    id: '170-revoked-secrets',
+    up: [
+      // Secrets of files, which may come back with a copy or an earlier version of the file.
+      `CREATE TABLE revoked_secret (
+        digest TEXT PRIMARY KEY,
+        token_id TEXT NOT NULL,
+        at_ms INTEGER NOT NULL
+      ) WITHOUT ROWID`,
+    ],
+  },
+  {
+    id: '171-persons',
+    up: [
+      'ALTER TABLE token ADD COLUMN person TEXT',
+      'ALTER TABLE token ADD COLUMN limits_json TEXT',
+      `CREATE TABLE person (
+        name TEXT PRIMARY KEY,
+        principal_id TEXT NOT NULL UNIQUE,
+        created_at_ms INTEGER NOT NULL
+      ) WITHOUT ROWID`,
+    ],
+  },
 ];

@@ -3,7 +3,11 @@ import type { TokenCompat, TokenScope } from '@gatehouse/contract';
 import type { Identity } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { TokensApi } from './api.ts';
+import type { PersonsConfig } from './config.ts';
+import { Persons } from './persons.ts';
 import { digestOf } from './secret.ts';
+
+export type Limits = PersonsConfig[string];
 
 export interface TokenRecord {
   readonly id: string;
@@ -12,6 +16,9 @@ export interface TokenRecord {
   readonly scopes: readonly TokenScope[];
   readonly agents?: readonly string[] | undefined;
   readonly compat?: TokenCompat | undefined;
+  readonly person?: string | undefined;
+  readonly budgets?: Limits['budgets'];
+  readonly rateLimit?: Limits['rateLimit'];
   readonly createdAtMs?: number | undefined;
   readonly expiresAtMs?: number | undefined;
 }
@@ -27,11 +34,14 @@ interface Entry {
 
 /** Every token in force, by digest and by id: an entry grants access as soon as it is added. */
 export class TokenRegistry implements TokensApi {
+  /** Digests of secrets of files that were revoked or rotated. */
+  readonly revoked = new Set<string>();
+  readonly persons = new Persons();
   readonly #pepper: Buffer;
   readonly #clock: Clock;
   readonly #byDigest = new Map<string, Entry>();
   readonly #byId = new Map<string, Entry>();
-  readonly #listeners = new Set<(tokenId: string) => void>();
+  readonly #listeners = new Set<Parameters<TokensApi['onRevoked']>[0]>();
   /** Entries by a cheaper digest that means nothing outside this process; each with the secret that matched. */
   readonly #bySeen = new Map<string, Entry>();
   readonly #salt = randomBytes(32).toString('hex');
@@ -75,7 +85,7 @@ export class TokenRegistry implements TokensApi {
     return entry === undefined || this.#expired(entry) ? undefined : entry.identity;
   }
 
-  onRevoked(listener: (tokenId: string) => void): () => void {
+  onRevoked(listener: Parameters<TokensApi['onRevoked']>[0]): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -117,8 +127,9 @@ export class TokenRegistry implements TokensApi {
     const twin = this.#byDigest.get(record.digest);
     if (twin !== undefined) this.#forget(twin);
     const identity: Identity = {
-      principalId: `token:${record.id}`,
+      principalId: this.persons.principalOf(record),
       tokenId: record.id,
+      ...(record.person !== undefined && { person: record.person }),
       scopes: record.scopes,
       ...(record.agents !== undefined && { agents: record.agents }),
       ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
@@ -127,7 +138,7 @@ export class TokenRegistry implements TokensApi {
     const entry: Entry = { record, identity: Object.freeze(identity), digestBytes: Buffer.from(record.digest) };
     this.#byDigest.set(record.digest, entry);
     this.#byId.set(record.id, entry);
-    if (old !== undefined) this.#notify(record.id);
+    if (old !== undefined) this.#notify(old);
     this.#watchExpiry();
   }
 
@@ -138,7 +149,7 @@ export class TokenRegistry implements TokensApi {
     this.#byId.delete(id);
     this.#used.delete(id);
     this.#dirty.delete(id);
-    this.#notify(id);
+    this.#notify(old);
     this.#watchExpiry();
   }
 
@@ -150,8 +161,8 @@ export class TokenRegistry implements TokensApi {
     return entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now();
   }
 
-  #notify(tokenId: string): void {
-    for (const listener of this.#listeners) listener(tokenId);
+  #notify({ identity }: Entry): void {
+    for (const listener of this.#listeners) listener(identity.tokenId, identity);
   }
 
   /** Sleeps until the next token expires, then notifies its holders. */
@@ -163,7 +174,7 @@ export class TokenRegistry implements TokensApi {
     this.#cancelExpiry = this.#clock.after(Math.min(next - now, maxSleepMs), () => {
       for (const entry of this.#byId.values())
         if (entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now() && entry.record.expiresAtMs >= next)
-          this.#notify(entry.record.id);
+          this.#notify(entry);
       this.#watchExpiry();
     });
   }

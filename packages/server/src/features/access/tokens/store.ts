@@ -8,6 +8,9 @@ export interface TokenRow {
   readonly scopesJson: string;
   readonly agentsJson: string | null;
   readonly compatJson: string | null;
+  readonly person: string | null;
+  /** Budgets and rate limit. */
+  readonly limitsJson: string | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
 }
@@ -17,15 +20,73 @@ export interface TokenUse {
   readonly atMs: number;
 }
 
-const tokenColumns = ['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'createdAtMs', 'expiresAtMs'] as const;
+const tokenColumns = ['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'person', 'limitsJson', 'createdAtMs', 'expiresAtMs'] as const;
 
 const allTokens = query<object, TokenRow>(({ db }) => db.selectFrom('token').select(tokenColumns).orderBy('id'));
 const allUses = query<object, TokenUse>(({ db }) => db.selectFrom('tokenUse').select(['tokenId', 'lastUsedAtMs as atMs']));
 
-export const listTokens = operation('tokens.list', async (tx): Promise<{ readonly tokens: TokenRow[]; readonly uses: TokenUse[] }> => ({
-  tokens: await tx.all(allTokens, {}),
-  uses: await tx.all(allUses, {}),
-}));
+const allRevoked = query<object, { readonly digest: string }>(({ db }) => db.selectFrom('revokedSecret').select('digest'));
+
+export interface PersonRow {
+  readonly name: string;
+  /** `token:<id>` of its first token when that was in use before, so that what it owned is the person's. */
+  readonly principalId: string;
+}
+
+const allPersons = query<object, PersonRow>(({ db }) => db.selectFrom('person').select(['name', 'principalId']));
+const addPerson = query<PersonRow & { readonly atMs: number }>(({ db, each, p }) =>
+  db
+    .insertInto('person')
+    .values({ ...each(['name', 'principalId']), createdAtMs: p('atMs') })
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+/** Adds persons that do not exist, and returns all. */
+export const addPersons = operation(
+  'tokens.addPersons',
+  async (tx, { persons, atMs }: { readonly persons: readonly PersonRow[]; readonly atMs: number }): Promise<PersonRow[]> => {
+    for (const person of persons) await tx.run(addPerson, { ...person, atMs });
+    return tx.all(allPersons, {});
+  },
+);
+
+export const listTokens = operation(
+  'tokens.list',
+  async (tx): Promise<{ readonly tokens: TokenRow[]; readonly uses: TokenUse[]; readonly revoked: string[]; readonly persons: PersonRow[] }> => ({
+    tokens: await tx.all(allTokens, {}),
+    uses: await tx.all(allUses, {}),
+    persons: await tx.all(allPersons, {}),
+    revoked: (await tx.all(allRevoked, {})).map(({ digest }) => digest),
+  }),
+);
+
+/** A secret of a file that grants no access any more, wherever a copy of the file has it. */
+export interface RevokedSecret {
+  readonly digest: string;
+  readonly tokenId: string;
+  readonly atMs: number;
+}
+
+const addRevoked = query<RevokedSecret>(({ db, each }) =>
+  db
+    .insertInto('revokedSecret')
+    .values(each(['digest', 'tokenId', 'atMs']))
+    .onConflict((conflict) => conflict.column('digest').doNothing()),
+);
+
+/** Records a revoked secret; with a row that takes its place, and an audit row, where there are some. */
+export const revokeSecret = operation(
+  'tokens.revokeSecret',
+  async (
+    tx,
+    input: { readonly revoked: RevokedSecret; readonly row?: TokenRow | undefined; readonly audit?: AuditRow | undefined },
+  ): Promise<boolean> => {
+    if (input.row !== undefined && (await tx.run(insert, input.row)).changes === 0) return false;
+    await tx.run(addRevoked, input.revoked);
+    if (input.audit !== undefined) await appendAudit(tx, input.audit);
+    return true;
+  },
+);
 
 const insert = query<TokenRow>(({ db, each }) =>
   db
@@ -73,6 +134,8 @@ const replaceRow = query<TokenRow & { readonly oldDigest: string }>(({ db, p }) 
       scopesJson: p('scopesJson'),
       agentsJson: p('agentsJson'),
       compatJson: p('compatJson'),
+      person: p('person'),
+      limitsJson: p('limitsJson'),
       createdAtMs: p('createdAtMs'),
       expiresAtMs: p('expiresAtMs'),
     })
@@ -119,4 +182,4 @@ export const recordUses = operation('tokens.recordUses', async (tx, input: { rea
   for (const use of input.uses) await tx.run(upsertUse, use);
 });
 
-export const tokenOperations = [listTokens, insertToken, replaceToken, rotateToken, deleteToken, recordRefusal, recordUses];
+export const tokenOperations = [listTokens, addPersons, insertToken, replaceToken, rotateToken, deleteToken, revokeSecret, recordRefusal, recordUses];

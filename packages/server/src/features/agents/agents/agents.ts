@@ -1,23 +1,61 @@
 import { AgentConfig } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import { documentValue } from '../../../kernel/config/edit.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { newId, newTraceId } from '../../../kernel/ids.ts';
 import type { AgentsApi, ConfigureAgent } from './api.ts';
 import { AgentChanges, type AgentChangesDeps } from './changes.ts';
+import { entryOf, type Origin, originsOf } from './entry.ts';
 import { AgentRegistry, type AgentRegistryDeps } from './registry.ts';
 import { listAgents } from './store.ts';
 
 type AgentMethods = HandlersOf<`agents.${'list' | 'create' | 'get' | 'update' | 'delete' | 'suspend' | 'resume'}`>;
 
-export interface AgentsDeps extends AgentRegistryDeps, AgentChangesDeps {}
+export interface AgentsDeps extends AgentRegistryDeps, AgentChangesDeps {
+  /** Agents of config.yaml; the default agent is added when it is not among them. */
+  readonly configured: Live<Readonly<Record<string, AgentConfig>>>;
+  /** Returns the present text of config.yaml. */
+  readonly readText: () => string;
+}
 
-/** Agents: read from memory, written through. */
+/** Agents: read from memory, changed in config.yaml. */
 export async function createAgents(
   deps: AgentsDeps,
 ): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods; readonly configure: ConfigureAgent } & Disposable> {
-  const registry = new AgentRegistry(deps, await deps.db.read(listAgents, {}));
+  const { configured, log, readText } = deps;
+  const registry = new AgentRegistry(deps, configured.current, await deps.db.read(listAgents, {}));
   const changes = new AgentChanges(deps, registry);
-  const following = deps.configured.onChange((configured) => changes.follow(configured));
-  const configure: ConfigureAgent = (change, call) => changes.configure(change, call);
+  if (registry.storedIds().length > 0) {
+    await changes.moveAllStored(systemCall(), (agentId, error) =>
+      log.error(
+        { agentId, err: error },
+        'The stored configuration of an agent could not be moved into config.yaml: it stays in force, and the next start tries again',
+      ),
+    );
+    registry.configure(configured.current);
+  }
+  const following = configured.onChange((next) => changes.follow(next));
+
+  const configure: ConfigureAgent = async (change, call) => {
+    const config = await changes.configure(change, call);
+    return { ...registry.visible(change.agentId, call), config };
+  };
+
+  /** Parsed once for all agents that a client asks for. */
+  let parsed: { readonly text: string; readonly document: unknown } | undefined;
+
+  /** Empty while the file cannot be parsed. */
+  function originsOfAgent(agentId: string, config: AgentConfig): Record<string, Origin> {
+    try {
+      const text = readText();
+      if (parsed?.text !== text) parsed = { text, document: documentValue(text) };
+      return originsOf(config, entryOf(parsed.document, agentId));
+    } catch {
+      return {};
+    }
+  }
 
   const api: AgentsApi = {
     defaultId: deps.defaultId,
@@ -40,17 +78,17 @@ export async function createAgents(
 
     'agents.get': async ({ agentId }, call) => {
       const { config, source, suspended, isDefault, workspaceDir } = registry.visible(agentId, call);
-      return { agentId, config, source, suspended, isDefault, workspaceDir };
+      return { agentId, config, origins: originsOfAgent(agentId, config), source, suspended, isDefault, workspaceDir };
     },
 
     'agents.create': async ({ agentId, config = AgentConfig.parse({}) }, call) => {
-      const { workspaceDir } = await changes.create(agentId, config, call);
-      return { agentId, config, created: true as const, workspaceDir };
+      await changes.create(agentId, config, call);
+      return { agentId, config, created: true as const, workspaceDir: registry.workspaceOf(agentId) };
     },
 
     'agents.update': async ({ agentId, config: patch, dryRun }, call) => {
-      if (dryRun) return { agentId, config: await changes.preview(agentId, patch, call), updated: false, dryRun: true as const };
-      return { agentId, config: (await configure({ agentId, patch, action: 'agents.update' }, call)).config, updated: true };
+      const config = await changes.configure({ agentId, patch, action: 'agents.update', dryRun }, call);
+      return { agentId, config, updated: !dryRun, ...(dryRun && { dryRun: true as const }) };
     },
 
     'agents.delete': async ({ agentId }, call) => {
@@ -63,4 +101,15 @@ export async function createAgents(
   };
 
   return { api, methods, configure, [Symbol.dispose]: () => following[Symbol.dispose]() };
+}
+
+/** The call of a start, which moves what an earlier version stored. */
+function systemCall(): CallContext {
+  return {
+    identity: { principalId: 'system', tokenId: 'system', scopes: ['*'] },
+    traceId: newTraceId(),
+    requestId: newId('rq'),
+    signal: new AbortController().signal,
+    transport: 'process',
+  };
 }

@@ -4,7 +4,8 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 export interface Agent {
   readonly id: string;
   readonly config: AgentConfig;
-  readonly source: 'file' | 'stored';
+  /** `file`: an entry of config.yaml; `default`: the default agent without one; `stored`: a row of an earlier version that is not in the file yet. */
+  readonly source: 'file' | 'default' | 'stored';
   readonly suspended: boolean;
   readonly isDefault: boolean;
   readonly workspaceDir: string;
@@ -18,7 +19,7 @@ export interface AgentsApi {
   usable(agentId: string | undefined, call: CallContext): Agent;
 }
 
-/** Changes keys of an agent's configuration and stores that with an audit row of this action; errors name the keys below `config`. */
+/** Changes keys of an agent's entry in config.yaml, with a version and an audit row of this action; errors name the keys below `config`. */
 export type ConfigureAgent = (
   change: { readonly agentId: string; readonly patch: Readonly<Record<string, unknown>>; readonly action: string },
   call: CallContext,

@@ -1,19 +1,23 @@
-import type { AgentConfig } from '@gatehouse/contract';
+import { AgentConfig } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
+import { mergePatch } from '../../../kernel/merge-patch.ts';
+import type { ConfigChange, SettingsApi } from '../../operations/settings/api.ts';
 import type { Agent, ConfigureAgent } from './api.ts';
-import { checkModels } from './patch-config.ts';
-import type { AgentRegistry, AgentState } from './registry.ts';
-import { deleteAgent, insertAgent, saveAgent } from './store.ts';
+import { entryIn, patchedEntry, withoutDefaults, written } from './entry.ts';
+import { checkModels, parsePatched } from './patch-config.ts';
+import type { AgentRegistry } from './registry.ts';
+import { clearAgentConfig, deleteAgent, saveAgent } from './store.ts';
 
 export interface AgentChangesDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
+  readonly settings: Pick<SettingsApi, 'change'>;
   /** Whether a model of this name is in the catalog. */
   readonly knowsModel: (name: string) => boolean;
   /** Called when an agent is gone, to stop its work. */
@@ -24,74 +28,88 @@ export interface AgentChangesDeps {
   readonly changed: (agentId: string) => void;
 }
 
-/** Changes of agents, one after another. Each is stored with its audit row before it applies. */
+type Patch = Parameters<ConfigureAgent>[0] & { readonly dryRun?: boolean };
+
+/**
+ * Changes of agents. Their configuration is in config.yaml: a change edits the file, and the registry follows what is in force then.
+ * Nothing here waits for the registry while the configuration changes, or the two would wait for each other.
+ */
 export class AgentChanges {
   readonly #deps: AgentChangesDeps;
   readonly #registry: AgentRegistry;
-  /** A read-modify-write of one agent must not interleave with another. */
-  #last: Promise<unknown> = Promise.resolve();
+  /** Changes of the file and of what is stored about the same agent, one after another. */
+  #edits: Promise<unknown> = Promise.resolve();
+  /** What follows the file, and suspensions, one after another. */
+  #states: Promise<unknown> = Promise.resolve();
 
   constructor(deps: AgentChangesDeps, registry: AgentRegistry) {
     this.#deps = deps;
     this.#registry = registry;
   }
 
-  create(agentId: string, config: AgentConfig, call: CallContext): Promise<Agent> {
-    return this.#inTurn(async () => {
-      const { db, bus, clock, changed, knowsModel } = this.#deps;
-      if (this.#registry.find(agentId) !== undefined) throw new AppError('conflict', `Agent already exists: ${agentId}`, { param: 'agentId' });
+  create(agentId: string, config: AgentConfig, call: CallContext): Promise<void> {
+    return this.#edit(async () => {
+      const exists = () => new AppError('conflict', `Agent already exists: ${agentId}`, { param: 'agentId' });
+      if (this.#registry.find(agentId) !== undefined) throw exists();
       if (call.identity.agents !== undefined)
         throw new AppError('denied', 'A token that is limited to some agents cannot create one', { param: 'agentId' });
-      checkModels(config, knowsModel);
-      const atMs = clock.now();
-      const audit = auditRow(call, atMs, { actionType: 'agents.create', classification: 'mutate', target: agentId });
-      await db.write(insertAgent, { id: agentId, source: 'stored', configJson: JSON.stringify(config), suspended: 0, atMs, audit });
-      const agent = this.#registry.put(agentId, 'stored', { config, stored: config, suspended: false });
-      announceAudit(bus, audit);
-      bus.emit('agent:hot_added', { agentId, timestamp: atMs });
-      changed(agentId);
-      return agent;
+      checkModels(config, this.#deps.knowsModel);
+      const edits = async (text: string) => {
+        if (entryIn(text, agentId) !== undefined) throw exists();
+        await this.#forget(agentId);
+        return [{ set: ['agents', agentId], value: written(withoutDefaults(config, AgentConfig.parse({}))) }];
+      };
+      await this.#change(agentId, { actionType: 'agents.create', classification: 'mutate', summary: 'created', edits }, call);
     });
   }
 
-  /** Returns the configuration that a patch would make, without saving it. */
-  preview(agentId: string, patch: Readonly<Record<string, unknown>>, call: CallContext): Promise<AgentConfig> {
-    return this.#inTurn(async () => this.#patched(this.#registry.visible(agentId, call), patch).config);
+  /** Returns the configuration that a patch makes; a dry run changes nothing. */
+  configure({ agentId, patch, action, dryRun }: Patch, call: CallContext): Promise<AgentConfig> {
+    return this.#edit(async () => {
+      this.#registry.visible(agentId, call);
+      if (dryRun !== true) await this.#moveStored(agentId, call);
+      let config: AgentConfig | undefined;
+      const edits = (text: string) => {
+        const agent = this.#registry.visible(agentId, call);
+        config = parsePatched(mergePatch(agent.config, patch), patch);
+        checkModels(config, this.#deps.knowsModel);
+        const entry = entryIn(text, agentId);
+        const value = patchedEntry(entry ?? {}, agent.config, patch);
+        return entry === undefined && Object.keys(value).length === 0 ? [] : [{ set: ['agents', agentId], value }];
+      };
+      await this.#change(agentId, { actionType: action, classification: 'mutate', summary: 'changed', edits, dryRun }, call);
+      return config ?? this.#registry.visible(agentId, call).config;
+    });
   }
 
-  configure({ agentId, patch, action }: Parameters<ConfigureAgent>[0], call: CallContext): Promise<Agent> {
-    return this.#inTurn(() => {
-      const agent = this.#registry.visible(agentId, call);
-      return this.#save(call, agent, this.#patched(agent, patch), action);
+  delete(agentId: string, call: CallContext): Promise<void> {
+    return this.#edit(async () => {
+      if (this.#registry.visible(agentId, call).isDefault) throw new AppError('precondition_failed', `Cannot delete default agent: ${agentId}`);
+      await this.#moveStored(agentId, call);
+      const edits = (text: string) => {
+        if (entryIn(text, agentId) === undefined) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
+        return [{ unset: ['agents', agentId] }];
+      };
+      await this.#change(agentId, { actionType: 'agents.delete', classification: 'destructive', summary: 'deleted', edits }, call);
+      await this.#forget(agentId);
     });
   }
 
   setSuspended(agentId: string, suspended: boolean, call: CallContext): Promise<Agent> {
     return this.#inTurn(async () => {
+      const { db, bus, clock, changed } = this.#deps;
       const agent = this.#registry.visible(agentId, call);
       if (agent.suspended === suspended)
         throw new AppError('precondition_failed', suspended ? `Agent already suspended: ${agentId}` : `Agent is not suspended: ${agentId}`);
-      const next = { ...this.#registry.stateOf(agent), suspended };
-      const changed = await this.#save(call, agent, next, suspended ? 'agents.suspend' : 'agents.resume');
-      if (suspended) this.#deps.suspended(agentId);
-      return changed;
-    });
-  }
-
-  delete(agentId: string, call: CallContext): Promise<void> {
-    return this.#inTurn(async () => {
-      const { db, bus, clock, removed, changed } = this.#deps;
-      const agent = this.#registry.visible(agentId, call);
-      if (agent.isDefault) throw new AppError('precondition_failed', `Cannot delete default agent: ${agentId}`);
-      if (agent.source === 'file') throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; remove it from the file`);
       const atMs = clock.now();
-      const audit = auditRow(call, atMs, { actionType: 'agents.delete', classification: 'destructive', target: agentId });
-      await db.write(deleteAgent, { id: agentId, audit });
-      this.#registry.remove(agentId);
-      removed(agentId);
-      changed(agentId);
+      const actionType = suspended ? 'agents.suspend' : 'agents.resume';
+      const audit = auditRow(call, atMs, { actionType, classification: 'mutate', target: agentId });
+      await db.write(saveAgent, { id: agentId, suspended: suspended ? 1 : 0, atMs, audit });
+      const saved = this.#registry.setSuspended(agent, suspended);
       announceAudit(bus, audit);
-      bus.emit('agent:hot_removed', { agentId, timestamp: atMs });
+      changed(agentId);
+      if (suspended) this.#deps.suspended(agentId);
+      return saved;
     });
   }
 
@@ -107,33 +125,52 @@ export class AgentChanges {
     });
   }
 
-  #inTurn<T>(change: () => Promise<T>): Promise<T> {
-    const next = this.#last.then(change);
-    this.#last = next.catch(() => undefined);
-    return next;
-  }
-
-  #patched(agent: Agent, patch: Readonly<Record<string, unknown>>): AgentState {
-    const next = this.#registry.patched(agent, patch);
-    checkModels(next.config, this.#deps.knowsModel);
-    return next;
-  }
-
-  async #save(call: CallContext, agent: Agent, next: AgentState, actionType: string): Promise<Agent> {
-    const { db, bus, clock, changed } = this.#deps;
-    const atMs = clock.now();
-    const audit = auditRow(call, atMs, { actionType, classification: 'mutate', target: agent.id });
-    await db.write(saveAgent, {
-      id: agent.id,
-      source: agent.source,
-      configJson: JSON.stringify(next.stored),
-      suspended: next.suspended ? 1 : 0,
-      atMs,
-      audit,
+  /** Moves what an earlier version stored about agents into config.yaml; calls `onError` for each that cannot be moved now. */
+  moveAllStored(call: CallContext, onError: (agentId: string, error: unknown) => void): Promise<void> {
+    return this.#edit(async () => {
+      for (const agentId of this.#registry.storedIds()) await this.#moveStored(agentId, call).catch((error: unknown) => onError(agentId, error));
     });
-    const saved = this.#registry.put(agent.id, agent.source, next);
-    announceAudit(bus, audit);
-    changed(agent.id);
-    return saved;
+  }
+
+  /** The file first: after a crash in between, the same values are merged into it again. */
+  async #moveStored(agentId: string, call: CallContext): Promise<void> {
+    if (!this.#registry.storedIds().includes(agentId)) return;
+    let isMoved = false;
+    const edits = (text: string) => {
+      const entry = entryIn(text, agentId);
+      const stored = this.#registry.storedOf(agentId, entry);
+      isMoved = stored !== undefined;
+      return stored === undefined ? [] : [{ set: ['agents', agentId], value: patchedEntry(entry ?? {}, {}, stored) }];
+    };
+    await this.#change(
+      agentId,
+      { actionType: 'agents.move', classification: 'mutate', summary: 'moved from the database into config.yaml', edits },
+      call,
+    );
+    if (!isMoved) return;
+    await this.#deps.db.write(clearAgentConfig, { id: agentId });
+    this.#registry.dropStored(agentId);
+  }
+
+  async #change(agentId: string, change: Pick<ConfigChange, 'actionType' | 'classification' | 'summary' | 'edits' | 'dryRun'>, call: CallContext) {
+    await this.#deps.settings.change({ ...change, section: 'agents', key: agentId, target: agentId, origin: 'agents' }, call);
+  }
+
+  /** Before a new agent gets an id, and after one lost it. */
+  async #forget(agentId: string): Promise<void> {
+    await this.#deps.db.write(deleteAgent, { id: agentId });
+    this.#registry.forget(agentId);
+  }
+
+  #edit<T>(change: () => Promise<T>): Promise<T> {
+    const next = this.#edits.then(change);
+    this.#edits = next.catch(() => undefined);
+    return next;
+  }
+
+  #inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const next = this.#states.then(change);
+    this.#states = next.catch(() => undefined);
+    return next;
   }
 }

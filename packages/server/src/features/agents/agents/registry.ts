@@ -1,4 +1,3 @@
-import type { Live } from '../../../kernel/config/live.ts';
 import { join } from 'node:path';
 import { AgentConfig } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
@@ -6,69 +5,52 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { mergePatch, withoutNulls } from '../../../kernel/merge-patch.ts';
 import type { Agent } from './api.ts';
-import { parsePatched } from './patch-config.ts';
 import type { AgentRow } from './store.ts';
 
 export interface AgentRegistryDeps {
   readonly log: Log;
-  /** Agents of config.yaml; the default agent is added when it is not among them. */
-  readonly configured: Live<Readonly<Record<string, AgentConfig>>>;
   readonly defaultId: string;
   readonly workspacesDir: string;
 }
 
-/** What can change about an agent. */
-export interface AgentState {
-  readonly config: AgentConfig;
-  /** Stored overrides of a file entry, or the whole of a stored agent. */
-  readonly stored: Record<string, unknown>;
-  readonly suspended: boolean;
-}
+type Configured = Readonly<Record<string, AgentConfig>>;
 
-/** Agents of config.yaml merged with stored changes, and agents that exist only in the database, in memory. */
+/** The agents of config.yaml, in memory, with what is stored about each. */
 export class AgentRegistry {
   readonly #deps: AgentRegistryDeps;
-  #configured: ReadonlyMap<string, AgentConfig>;
-  #plain: AgentConfig | undefined;
   readonly #agents = new Map<string, Agent>();
+  /** Kept for agents that the file does not have at the moment, too. */
+  readonly #suspended: Set<string>;
+  /** Configuration that an earlier version stored, and that is not in the file yet. */
   readonly #stored = new Map<string, Record<string, unknown>>();
-  /** Agents that the database holds whole: they exist without an entry in the file, too. */
-  readonly #whole = new Set<string>();
-  /** Overrides of file entries that the file no longer has, for when they come back. */
-  readonly #left = new Map<string, Omit<AgentState, 'config'>>();
+  /** Ids of `#stored` that are whole agents, not overrides of an entry. */
+  readonly #whole: ReadonlySet<string>;
+  #plain: AgentConfig | undefined;
 
-  constructor(deps: AgentRegistryDeps, rows: readonly AgentRow[]) {
+  constructor(deps: AgentRegistryDeps, configured: Configured, rows: readonly AgentRow[]) {
     this.#deps = deps;
-    this.#configured = this.#withDefault(deps.configured.current);
-    for (const [agentId, config] of this.#configured) this.#set(agentId, 'file', config, false);
-    for (const { id, source, configJson, suspended } of rows) {
-      const state = { stored: JSON.parse(configJson) as Record<string, unknown>, suspended: suspended === 1 };
-      if (source === 'stored') this.#whole.add(id);
-      if (source === 'file' && !this.#configured.has(id)) this.#left.set(id, state);
-      else this.#place(id, state);
-    }
+    this.#suspended = new Set(rows.filter(({ suspended }) => suspended === 1).map(({ id }) => id));
+    this.#whole = new Set(rows.filter(({ source }) => source === 'stored').map(({ id }) => id));
+    for (const { id, configJson } of rows)
+      if (configJson !== '{}' || this.#whole.has(id)) this.#stored.set(id, JSON.parse(configJson) as Record<string, unknown>);
+    this.configure(configured);
   }
 
-  /** Takes over the agents of a changed file, with what is stored about them. Returns the ids that differ. */
-  configure(configured: Readonly<Record<string, AgentConfig>>): { readonly added: string[]; readonly changed: string[]; readonly removed: string[] } {
-    const before = this.#configured;
-    this.#configured = this.#withDefault(configured);
-    const stateOf = (agentId: string) => ({
-      stored: this.#stored.get(agentId) ?? {},
-      suspended: this.#agents.get(agentId)?.suspended ?? false,
+  /** Takes over the agents of the file. Returns the ids that differ. */
+  configure(configured: Configured): { readonly added: string[]; readonly changed: string[]; readonly removed: string[] } {
+    const next = this.#withRest(configured);
+    const removed = [...this.#agents.keys()].filter((agentId) => !next.has(agentId));
+    const added = [...next.keys()].filter((agentId) => !this.#agents.has(agentId));
+    const changed = [...next].filter(([agentId, { config, source }]) => {
+      const agent = this.#agents.get(agentId);
+      return agent !== undefined && (agent.config !== config || agent.source !== source);
     });
-    const gone = [...before.keys()].filter((agentId) => !this.#configured.has(agentId));
-    const removed = gone.filter((agentId) => !this.#whole.has(agentId));
-    const differs = [...this.#configured.keys()].filter((agentId) => before.get(agentId) !== this.#configured.get(agentId));
-    const added = differs.filter((agentId) => !this.#agents.has(agentId));
-    const changed = [...differs, ...gone].filter((agentId) => !added.includes(agentId) && !removed.includes(agentId));
-    for (const agentId of removed) {
-      this.#left.set(agentId, stateOf(agentId));
-      this.#agents.delete(agentId);
-      this.#stored.delete(agentId);
+    for (const agentId of removed) this.#agents.delete(agentId);
+    for (const [agentId, { config, source }] of next) {
+      const agent = this.#agents.get(agentId);
+      if (agent === undefined || agent.config !== config || agent.source !== source) this.#set(agentId, source, config);
     }
-    for (const agentId of [...added, ...changed]) this.#place(agentId, this.#left.get(agentId) ?? stateOf(agentId));
-    return { added, changed, removed };
+    return { added, changed: changed.map(([agentId]) => agentId), removed };
   }
 
   list(): Agent[] {
@@ -88,61 +70,71 @@ export class AgentRegistry {
     return agent;
   }
 
-  stateOf({ id, config, suspended }: Agent): AgentState {
-    return { config, stored: this.#stored.get(id) ?? {}, suspended };
+  setSuspended({ id, source, config }: Agent, suspended: boolean): Agent {
+    if (suspended) this.#suspended.add(id);
+    else this.#suspended.delete(id);
+    return this.#set(id, source, config);
   }
 
-  /** Returns the state that an agent would have with these keys changed. */
-  patched({ id, suspended }: Agent, patch: Readonly<Record<string, unknown>>): AgentState {
-    const stored = mergePatch(this.#stored.get(id) ?? {}, patch);
-    return { config: parsePatched(mergePatch(this.#configured.get(id) ?? {}, stored), patch), stored, suspended };
-  }
-
-  put(agentId: string, source: Agent['source'], { config, stored, suspended }: AgentState): Agent {
-    if (source === 'stored') this.#whole.add(agentId);
-    this.#stored.set(agentId, stored);
-    this.#left.delete(agentId);
-    return this.#set(agentId, source, config, suspended);
-  }
-
-  remove(agentId: string): void {
-    this.#agents.delete(agentId);
+  /** Drops what is stored about an agent. */
+  forget(agentId: string): void {
+    this.#suspended.delete(agentId);
     this.#stored.delete(agentId);
-    this.#whole.delete(agentId);
+  }
+
+  /** Ids of agents whose configuration an earlier version stored. */
+  storedIds(): string[] {
+    return [...this.#stored.keys()];
+  }
+
+  workspaceOf(agentId: string): string {
+    return join(this.#deps.workspacesDir, agentId);
+  }
+
+  /** Returns what an earlier version stored about an agent that exists, with or without an entry in the file. */
+  storedOf(agentId: string, entry: object | undefined): Readonly<Record<string, unknown>> | undefined {
+    const exists = entry !== undefined || this.#whole.has(agentId) || agentId === this.#deps.defaultId;
+    return exists ? this.#stored.get(agentId) : undefined;
+  }
+
+  /** Called when the file has the configuration that was stored. */
+  dropStored(agentId: string): void {
+    this.#stored.delete(agentId);
   }
 
   /** The default agent exists even when the file does not have it, and stays the same object. */
-  #withDefault(configured: Readonly<Record<string, AgentConfig>>): ReadonlyMap<string, AgentConfig> {
-    const { defaultId } = this.#deps;
-    const byId = new Map(Object.entries(configured));
-    if (!byId.has(defaultId)) byId.set(defaultId, (this.#plain ??= AgentConfig.parse({}, { jitless: true })));
-    return byId;
-  }
-
-  /** Sets an agent to its entry in the file, if any, with what is stored about it. */
-  #place(agentId: string, { stored, suspended }: Omit<AgentState, 'config'>): void {
-    const base = this.#configured.get(agentId);
-    const parsed = AgentConfig.safeParse(withoutNulls(mergePatch(base ?? {}, stored)));
-    if (!parsed.success) {
-      this.#deps.log.error(
+  #withRest(configured: Configured): ReadonlyMap<string, { readonly config: AgentConfig; readonly source: Agent['source'] }> {
+    const { defaultId, log } = this.#deps;
+    const found = new Map<string, { config: AgentConfig; source: Agent['source'] }>();
+    for (const [agentId, config] of Object.entries(configured)) found.set(agentId, { config, source: 'file' });
+    if (!found.has(defaultId)) found.set(defaultId, { config: (this.#plain ??= AgentConfig.parse({}, { jitless: true })), source: 'default' });
+    for (const agentId of this.#stored.keys()) {
+      const entry = configured[agentId];
+      const stored = this.storedOf(agentId, entry);
+      if (stored === undefined) continue;
+      const parsed = AgentConfig.safeParse(withoutNulls(mergePatch(entry ?? {}, stored)));
+      if (parsed.success) {
+        found.set(agentId, { config: parsed.data, source: found.get(agentId)?.source ?? 'stored' });
+        continue;
+      }
+      this.#stored.delete(agentId);
+      log.error(
         { agentId, issues: parsed.error.issues.map((issue) => issue.path.join('.')) },
-        'The stored configuration of an agent no longer fits; the agent runs without it',
+        'The stored configuration of an agent is not valid; the agent runs without it',
       );
-      if (base === undefined) return;
     }
-    const config = parsed.data ?? base ?? AgentConfig.parse({});
-    this.put(agentId, base === undefined ? 'stored' : 'file', { config, stored, suspended });
+    return found;
   }
 
-  #set(agentId: string, source: Agent['source'], config: AgentConfig, suspended: boolean): Agent {
-    const { defaultId, workspacesDir } = this.#deps;
+  #set(agentId: string, source: Agent['source'], config: AgentConfig): Agent {
+    const { defaultId } = this.#deps;
     const agent: Agent = {
       id: agentId,
       config,
       source,
-      suspended,
+      suspended: this.#suspended.has(agentId),
       isDefault: agentId === defaultId,
-      workspaceDir: join(workspacesDir, agentId),
+      workspaceDir: this.workspaceOf(agentId),
     };
     this.#agents.set(agentId, agent);
     return agent;

@@ -1,8 +1,7 @@
-import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
-import { operation, query, type QueryTools } from '../../../kernel/db/operation.ts';
+import { operation, query } from '../../../kernel/db/operation.ts';
 
-/** `stored`: the whole configuration. `file`: overrides of the entry in config.yaml. */
+/** State of an agent. Its configuration is in config.yaml; rows of earlier versions hold overrides of the entry (`file`) or all of it (`stored`). */
 export interface AgentRow {
   readonly id: string;
   readonly source: 'stored' | 'file';
@@ -14,55 +13,50 @@ const all = query<object, AgentRow>(({ db }) => db.selectFrom('agent').select(['
 
 export const listAgents = operation('agents.list', async (tx): Promise<AgentRow[]> => tx.all(all, {}));
 
-type Change = AgentRow & { readonly atMs: number };
-
-function insertRow({ db, each, p }: Pick<QueryTools<Change>, 'db' | 'each' | 'p'>) {
-  return db.insertInto('agent').values({ ...each(['id', 'source', 'configJson', 'suspended']), createdAtMs: p('atMs'), updatedAtMs: p('atMs') });
+interface Suspension {
+  readonly id: string;
+  readonly suspended: number;
+  readonly atMs: number;
 }
 
-/** Deletes overrides of a file entry that no longer exists, so that its id is free. */
-const insert = query<Change>(({ db, sql, each, p }) =>
-  insertRow({ db, each, p }).onConflict((conflict) =>
-    conflict
-      .column('id')
-      .doUpdateSet({
-        source: sql<AgentRow['source']>`excluded.source`,
-        configJson: sql<string>`excluded.config_json`,
-        suspended: sql<number>`excluded.suspended`,
-        createdAtMs: sql<number>`excluded.created_at_ms`,
-        updatedAtMs: sql<number>`excluded.updated_at_ms`,
-      })
-      .where('agent.source', '=', 'file'),
-  ),
+const upsert = query<Suspension>(({ db, sql, each, p }) =>
+  db
+    .insertInto('agent')
+    .values({
+      ...each(['id', 'suspended']),
+      source: sql<AgentRow['source']>`'file'`,
+      configJson: sql<string>`'{}'`,
+      createdAtMs: p('atMs'),
+      updatedAtMs: p('atMs'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet({ suspended: sql<number>`excluded.suspended`, updatedAtMs: sql<number>`excluded.updated_at_ms` }),
+    ),
 );
 
-export const insertAgent = operation('agents.insert', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
-  const { changes } = await tx.run(insert, input);
-  if (changes === 0) throw new AppError('conflict', `Agent already exists: ${input.id}`);
-  await appendAudit(tx, input.audit);
+/** Records whether an agent is suspended. */
+export const saveAgent = operation('agents.save', async (tx, { audit, ...suspension }: Suspension & { readonly audit: AuditRow }): Promise<void> => {
+  await tx.run(upsert, suspension);
+  await appendAudit(tx, audit);
 });
 
-const upsert = query<Change>(({ db, sql, each, p }) =>
-  insertRow({ db, each, p }).onConflict((conflict) =>
-    conflict.column('id').doUpdateSet({
-      configJson: sql<string>`excluded.config_json`,
-      suspended: sql<number>`excluded.suspended`,
-      updatedAtMs: sql<number>`excluded.updated_at_ms`,
-    }),
-  ),
+const clear = query<{ id: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('agent')
+    .set({ source: sql<AgentRow['source']>`'file'`, configJson: sql<string>`'{}'` })
+    .where('id', '=', p('id')),
 );
 
-export const saveAgent = operation('agents.save', async (tx, input: Change & { readonly audit: AuditRow }): Promise<void> => {
-  await tx.run(upsert, input);
-  await appendAudit(tx, input.audit);
+/** Records that config.yaml has the configuration that a row of an earlier version held. */
+export const clearAgentConfig = operation('agents.clear', async (tx, { id }: { readonly id: string }): Promise<void> => {
+  await tx.run(clear, { id });
 });
 
-const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('agent').where('id', '=', p('id')).where('source', '=', 'stored'));
+const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('agent').where('id', '=', p('id')));
 
-export const deleteAgent = operation('agents.delete', async (tx, input: { readonly id: string; readonly audit: AuditRow }): Promise<void> => {
-  const { changes } = await tx.run(remove, { id: input.id });
-  if (changes === 0) throw new AppError('not_found', `Agent not found: ${input.id}`);
-  await appendAudit(tx, input.audit);
+/** Deletes what is stored about an agent, so that a new one of its id begins without it. */
+export const deleteAgent = operation('agents.delete', async (tx, { id }: { readonly id: string }): Promise<void> => {
+  await tx.run(remove, { id });
 });
 
-export const agentOperations = [listAgents, insertAgent, saveAgent, deleteAgent];
+export const agentOperations = [listAgents, saveAgent, clearAgentConfig, deleteAgent];

@@ -76,6 +76,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     turns: () => [],
     operations: nothingWaits,
     deliver: never,
+    rootsOfToken: async () => [],
     announceMessage() {},
   });
 }

@@ -22,7 +22,7 @@ import { type AutonomyMethods, createStopMethods, type RunningTurn, type StopMet
 import { capsOfProfile, evictedProfile } from './guards/profiles.ts';
 import { type CallNeed, RootBudget } from './roots/root-budget.ts';
 import { maxStopped, StoppedWork } from './stops/stopped-work.ts';
-import { createTokenStop } from './stops/stop-token.ts';
+import { createTokenStop, type StoppedOwner, type TokenStopDeps } from './stops/stop-token.ts';
 import { createCapabilityCheck, createEscalation, type EscalationDeps } from './guards/tool-checks.ts';
 
 export interface AutonomyDeps {
@@ -40,6 +40,7 @@ export interface AutonomyDeps {
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
   readonly waitingOf: RunListDeps['waitingOf'];
   readonly operations: RunListDeps['operations'] & StopMethodDeps['operations'];
+  readonly rootsOfToken: TokenStopDeps['rootsOfToken'];
   /** Delivers a message to the inbox. */
   readonly deliver: EscalationDeps['deliver'];
   /** Announces a delivered message. */
@@ -53,7 +54,7 @@ export interface Autonomy extends AsyncDisposable {
   /** Recovers what dead boots left, while this one runs. */
   readonly recover: () => Promise<void>;
   /** Kills what the principal of a revoked token has started, and these roots that act for it elsewhere. */
-  readonly stopToken: (principalId: string, rootRunIds: readonly string[]) => Promise<void>;
+  readonly stopToken: (owner: StoppedOwner, rootRunIds: readonly string[]) => Promise<void>;
   /** Checks before the approval gate whether the turn may start such work. */
   readonly check: (call: GatedCall) => GateAnswer | undefined;
   /** Answers instead of a person, for agents that work unattended. */

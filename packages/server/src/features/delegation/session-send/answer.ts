@@ -151,7 +151,7 @@ export class Answers {
   /** Turns of webhooks, jobs and heartbeats act for principals that have no token. */
   #identityOf({ tokenId, principalId, toAgentId }: SendRow): Identity | undefined {
     const own = tokenId === principalId ? { principalId, tokenId, scopes: [], agents: [toAgentId] } : undefined;
-    return this.#deps.identityOf(tokenId) ?? own;
+    return this.#deps.identityOf(tokenId, principalId) ?? own;
   }
 
   #causeOf(send: SendRow, { failure }: TurnOutcome): string {

@@ -104,8 +104,8 @@ export class Delivery implements AsyncDisposable {
   async #reenter(ref: string): Promise<void> {
     const { clock, log, agents, identityOf, tasks } = this.#deps;
     for (let [head] = tasks.ended(ref); head !== undefined && !this.isStopped; [head] = tasks.ended(ref)) {
-      const { id: taskId, agentId, tokenId, endedAtMs } = head.row;
-      const identity = identityOf(tokenId);
+      const { id: taskId, agentId, principalId, tokenId, endedAtMs } = head.row;
+      const identity = identityOf(tokenId, principalId);
       const isOld = clock.ageNow() - (endedAtMs ?? 0) > giveUpMs;
       if (identity === undefined || agents.find(agentId) === undefined || isOld) {
         log.warn({ agentId, taskId, conversationRef: ref }, 'Dropping the result of a background task: it has no recipient');

@@ -24,14 +24,23 @@ export interface ConfigVersion {
 
 /** A change of the configuration by another feature. */
 export interface ConfigChange {
-  readonly edits: readonly Edit[];
+  /** The edits, or a function that returns them for the present text, which no other change can replace meanwhile. */
+  readonly edits: readonly Edit[] | ((text: string) => readonly Edit[] | Promise<readonly Edit[]>);
   /** What changes, in a few words, for the history and the audit. */
   readonly summary: string;
   readonly section: string;
   readonly key?: string | undefined;
   readonly origin: VersionOrigin;
   readonly actionType: string;
+  /** How the audit classifies the change: `destructive` when absent. */
+  readonly classification?: AuditClass | undefined;
+  /** What the audit names; section and key when absent. */
+  readonly target?: string | undefined;
+  /** Validates, and changes nothing. */
+  readonly dryRun?: boolean | undefined;
 }
+
+export type AuditClass = 'mutate' | 'destructive' | 'security';
 
 /** What a change did. */
 export interface ChangedConfig {

@@ -2,14 +2,14 @@ import type * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
-import { changedKeys } from '../../../kernel/config/changed-keys.ts';
-import { ConfigError, dotted, type Path } from '../../../kernel/config/config-error.ts';
+import { changedKeys, overlapping } from '../../../kernel/config/changed-keys.ts';
+import { ConfigError, dotted, type Path, readPath } from '../../../kernel/config/config-error.ts';
 import type { Applied, Configuration } from '../../../kernel/config/configuration.ts';
 import { documentValue, EditError } from '../../../kernel/config/edit.ts';
 import type { LoadedConfig } from '../../../kernel/config/load.ts';
 import { isLive } from '../../../kernel/config/schema-walk.ts';
 import type { Core } from '../../../kernel/core.ts';
-import type { ChangedConfig, VersionOrigin } from './api.ts';
+import type { AuditClass, ChangedConfig, VersionOrigin } from './api.ts';
 import { protectedChanges, requireOwner } from './protected-keys.ts';
 import { redactedLines } from './redacted-text.ts';
 import { unifiedDiff } from './unified-diff.ts';
@@ -34,6 +34,8 @@ export interface Plan {
   readonly section?: string | undefined;
   readonly key?: string | undefined;
   readonly actionType: string;
+  readonly classification?: AuditClass | undefined;
+  readonly target?: string | undefined;
   readonly ifDigest?: string | undefined;
   readonly dryRun?: boolean | undefined;
   /** Absent for a caller that checks its own permissions. */
@@ -90,9 +92,9 @@ export class ConfigChanges<Config> {
     if (plan.dryRun === true) return { ...this.#preview(base, text, paths), protected: guarded };
     if (text === base.text) return { before: text, text, version: base.number, digest: base.digest, changed: [], restart: [] };
     const atMs = this.#deps.clock.now();
-    const target = [plan.section, plan.key].filter((part) => part !== undefined).join('.');
+    const { actionType, classification = 'destructive', target = [plan.section, plan.key].filter((part) => part !== undefined).join('.') } = plan;
     const audited = (outcome: 'success' | 'failure') =>
-      auditRow(call, atMs, { actionType: plan.actionType, classification: 'destructive', outcome, ...(target !== '' && { target }) });
+      auditRow(call, atMs, { actionType, classification, outcome, ...(target !== '' && { target }) });
     const row = audited('success');
     const note = {
       principalId: call.identity.principalId,
@@ -107,7 +109,8 @@ export class ConfigChanges<Config> {
     await configuration.reload(plan.actionType);
     const changed = paths.map(dotted);
     const { restartNeeded } = configuration;
-    const restart = changed.filter((key) => restartNeeded.some((other) => isWithin(key, other) || isWithin(other, key)));
+    const waiting = restartNeeded.map((key) => readPath(key) ?? [key]);
+    const restart = overlapping(paths, waiting).map(dotted);
     this.#announce({ ...plan, patchedBy: call.identity.principalId }, settled, { changed, restart });
     return { before: base.text, text, version: settled.number, digest: settled.digest, changed, restart };
   }
@@ -202,11 +205,6 @@ export class ConfigChanges<Config> {
       diff: this.diff(base.text, text, ['config.yaml', 'config.yaml (changed)']),
     };
   }
-}
-
-/** Whether a dotted key is another one or below it. */
-function isWithin(key: string, other: string): boolean {
-  return key === other || (key.startsWith(other) && /^[.[]/.test(key.slice(other.length)));
 }
 
 /** Undefined where the text is not valid, so that everything counts as changed. */

@@ -126,7 +126,8 @@ export function createSettings<Config extends object>(
   const api: SettingsApi = {
     isOwner,
     async change({ edits, ...change }, call) {
-      const { version, digest, changed, restart } = await changes.change({ ...change, make: (text) => editDocument(text, edits) }, call);
+      const make = async (text: string) => editDocument(text, typeof edits === 'function' ? await edits(text) : edits);
+      const { version, digest, changed, restart } = await changes.change({ ...change, make }, call);
       return { version, digest, changed, restart };
     },
     async settle(options) {

@@ -63,8 +63,8 @@ export function createCron(deps: CronDeps): Cron {
   const poke = () => scheduler.poke();
   const agentJobs = new AgentJobs({ db, clock, log, config, agents, states, poke });
   /** Returns the minimum interval of a job, by the current scopes of the token that created it. */
-  const leastOf = ({ source, tokenId }: Pick<JobRow, 'source' | 'tokenId'>): number => {
-    const scopes = deps.execute.identityOf(tokenId)?.scopes;
+  const leastOf = ({ source, tokenId, principalId }: Pick<JobRow, 'source' | 'tokenId' | 'principalId'>): number => {
+    const scopes = deps.execute.identityOf(tokenId, principalId)?.scopes;
     return leastIntervalMs(config.current, source === 'built_in' || (scopes !== undefined && allows(scopes, 'admin')));
   };
   const { planDue, beginDue, beginManually } = createStarter({

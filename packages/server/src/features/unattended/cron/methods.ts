@@ -34,7 +34,7 @@ export interface CronMethodsDeps {
   readonly states: States;
   readonly reset: ReturnType<typeof createReset>['reset'];
   /** Returns the minimum interval of a job. */
-  readonly leastOf: (row: Pick<JobRow, 'source' | 'tokenId'>) => number;
+  readonly leastOf: (row: Pick<JobRow, 'source' | 'tokenId' | 'principalId'>) => number;
   /** Starts a manual occurrence; returns the execution id. */
   readonly beginManually: (job: Job) => Promise<string>;
   /** Starts the due occurrence of a job; returns the execution id. */

@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
+import { editDocument } from '../../../kernel/config/edit.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import { queueSystemEvent } from '../heartbeat/testing/queue-system-event.ts';
 
@@ -98,9 +99,15 @@ test('a turn stopped inside a run-once tool is marked unknown, and its conversat
 });
 
 test.each([
-  ['is suspended', "UPDATE agent SET suspended = 1 WHERE id = 'scout'"],
-  ['is deleted', "DELETE FROM agent WHERE id = 'scout'"],
-])('a call interrupted inside a run-once tool is unknown even if its agent %s meanwhile, and is not repeated', async (_, change) => {
+  ['is suspended', () => rows("INSERT INTO agent VALUES ('scout', 'file', '{}', 1, 0, 0)")],
+  [
+    'is deleted',
+    async () => {
+      const file = join(homeDir, 'config.yaml');
+      await writeFile(file, editDocument(await readFile(file, 'utf8'), [{ unset: ['agents', 'scout'] }]));
+    },
+  ],
+] as const)('a call interrupted inside a run-once tool is unknown even if its agent %s meanwhile, and is not repeated', async (_, change) => {
   {
     await using server = await start();
     const config = { model: 'mock/mock-fast', tools: { allow: ['charge'] }, heartbeat: { enabled: true } };
@@ -114,7 +121,7 @@ test.each([
     await expect.poll(() => started).toBe(1);
   }
   // While the daemon runs, both would abort the turn.
-  await rows(change);
+  await change();
   await using server = await start();
   const states = () => rows(`SELECT state FROM work_item WHERE kind = 'heartbeat'`);
   await expect.poll(states).toEqual([{ state: 'unknown' }]);

@@ -137,7 +137,8 @@ test('changes of a configured and of a stored agent survive a restart; null reve
   for (const agentId of ['filed', 'stored'])
     await server.client.call('heartbeat.update', { agentId, enabled: true, prompt: 'Changed.', activeHours: hours });
   await server[Symbol.asyncDispose]();
-  server = await startTestServer({ clock, homeDir, config });
+  // The agents of the file.
+  server = await startTestServer({ clock, homeDir, config: { ...config, agents: {} } });
   for (const agentId of ['filed', 'stored'])
     expect((await server.client.call('heartbeat.get', { agentId })).perAgent).toMatchObject({
       enabled: true,

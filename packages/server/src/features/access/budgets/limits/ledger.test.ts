@@ -34,7 +34,7 @@ function setUp(budgets: AgentConfigInput['budgets'], overall: Partial<BudgetsCon
     onSpend: () => undefined,
     warn: ({ name, used }) => warnings.push(`${name} ${used}`),
   });
-  const turn = (agentId = 'a', store = noStore) => new LedgerBudget(ledger, agentId, store);
+  const turn = (agentId = 'a', store = noStore) => new LedgerBudget(ledger, { agentId, principalId: 'token:ada' }, store);
   return { clock, configs, warnings, ledger, turn };
 }
 
@@ -158,7 +158,7 @@ describe('a cap', () => {
       onSpend: () => undefined,
       warn: () => undefined,
     });
-    const turn = () => new LedgerBudget(ledger, 'a', noStore);
+    const turn = () => new LedgerBudget(ledger, { agentId: 'a', principalId: 'token:ada' }, noStore);
     turn().spend(call(90, 0));
     shift = -86_400_000;
     expect(reserve(turn(), 50, 50).refused).toBeDefined();

@@ -4,6 +4,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { ModelInfo } from '../../../../llm/model.ts';
 import { type BudgetRefusal, refusal, type Refused } from '../../../../runtime/turn-budget.ts';
 import { type Cap, type Caps, capsOf } from './caps.ts';
+import type { OwnerBudgets } from '../api.ts';
 import type { BudgetsConfig } from '../config.ts';
 import { RollingSum } from './rolling-sum.ts';
 
@@ -34,12 +35,25 @@ class Account {
   readonly warned = new Map<Cap['key'], { readonly atMs: number; readonly limit: number }>();
 }
 
+/** Caps with the sums that they limit. */
+interface Scope {
+  readonly kind: CapStatus['scope'];
+  /** Key of the configuration that holds the caps. */
+  readonly name: string;
+  readonly caps: Caps;
+  readonly account: Account;
+}
+
 /** Usage and reserve of one turn; its calls are sequential. */
 export interface TurnUse {
   tokens: number;
   nano: number;
   heldTokens: number;
   heldNano: number;
+  /** Whom the turn is for; nobody with caps when absent. */
+  readonly principalId?: string;
+  /** Caps of that principal, as they were when the present call was reserved: its reserve is released from the same sums. */
+  owner?: Scope | undefined;
 }
 
 export interface CallNeed {
@@ -56,7 +70,7 @@ export interface Held extends Amount {
 
 export interface CapStatus {
   readonly cap: Cap;
-  readonly scope: 'agent' | 'all';
+  readonly scope: 'agent' | OwnerBudgets['kind'] | 'all';
   readonly used: number;
   readonly held: number;
   /** Time until the oldest usage leaves the window; undefined when there is none, and for turns. */
@@ -69,6 +83,8 @@ export interface LedgerDeps {
   readonly overall: Live<BudgetsConfig>;
   /** Current `budgets` of an agent; undefined when it is gone. */
   readonly budgetsOf: (agentId: string) => AgentConfig['budgets'] | undefined;
+  /** Caps of a principal; undefined when it has none. */
+  readonly ownerOf?: (principalId: string) => OwnerBudgets | undefined;
   /** Called for each booking. */
   readonly onSpend: () => void;
   /** Called when a cap is used to 80 %, once per cap and window. */
@@ -84,6 +100,8 @@ const noCaps: Caps = { all: [], held: [], money: undefined };
 export class Ledger {
   readonly #deps: LedgerDeps;
   readonly #accounts = new Map<string, Account>();
+  /** Sums of principals that have caps. */
+  readonly #owners = new Map<string, Account>();
   readonly #all = new Account();
   #lastMs = 0;
   #lastMonotonicMs = 0;
@@ -97,49 +115,55 @@ export class Ledger {
     this.#add(this.#accountOf(agentId), atMs, this.#now(), used);
   }
 
+  /** Starts to keep the sums of principals that have caps now, and forgets those of others; returns the principals to load earlier usage for. */
+  keepOwners(principalIds: readonly string[]): string[] {
+    for (const [principalId, account] of this.#owners)
+      if (!principalIds.includes(principalId) && account.heldTokens === 0) this.#owners.delete(principalId);
+    const added = principalIds.filter((principalId) => !this.#owners.has(principalId));
+    for (const principalId of added) this.#owners.set(principalId, new Account());
+    return added;
+  }
+
+  /** Loads earlier usage of a principal from the rows. */
+  seedOwner(principalId: string, atMs: number, used: Amount): void {
+    const account = this.#owners.get(principalId);
+    if (account !== undefined) addTo(account, atMs, this.#now(), used);
+  }
+
   /** Reserves the most that the call may cost, or names the cap that it exceeds. Undefined when nothing is capped. */
   hold(agentId: string, turn: TurnUse, need: CallNeed): Held | BudgetRefusal | undefined {
-    const own = this.#capsOf(agentId);
-    const overall = capsOf(this.#deps.overall.current);
-    if (own.held.length === 0 && overall.held.length === 0) return undefined;
-    const money = own.money ?? overall.money;
-    const unpriced = money === undefined ? undefined : need.models.find((model) => model.price === null);
-    if (money !== undefined && unpriced !== undefined) return unknownPrice(unpriced, money, money === own.money ? agentId : undefined);
+    turn.owner = this.#ownerOf(turn.principalId);
+    const scopes = this.#scopesOf(agentId, turn.owner).filter(({ caps }) => caps.held.length > 0);
+    if (scopes.length === 0) return undefined;
+    const inMoney = scopes.find(({ caps }) => caps.money !== undefined);
+    const unpriced = inMoney && need.models.find((model) => model.price === null);
+    if (inMoney?.caps.money !== undefined && unpriced !== undefined) return unknownPrice(unpriced, inMoney.caps.money, inMoney);
     const nowMs = this.#now();
-    const account = this.#accountOf(agentId);
     let allowed = need.maxOutputTokens;
-    let tightest: { readonly cap: Cap; readonly scope: Account; readonly agentId: string | undefined } | undefined;
-    const narrow = (caps: readonly Cap[], scope: Account, of: string | undefined): void => {
-      for (const cap of caps) {
-        const output = affordable(cap.unit, cap.limit - usedOf(cap, scope, turn, nowMs) - heldOf(cap, scope, turn), need);
+    let tightest: { readonly cap: Cap; readonly scope: Scope } | undefined;
+    for (const scope of scopes)
+      for (const cap of scope.caps.held) {
+        const output = affordable(cap.unit, cap.limit - usedOf(cap, scope.account, turn, nowMs) - heldOf(cap, scope.account, turn), need);
         if (output >= allowed) continue;
         allowed = output;
-        tightest = { cap, scope, agentId: of };
+        tightest = { cap, scope };
       }
-    };
-    narrow(own.held, account, agentId);
-    narrow(overall.held, this.#all, undefined);
     const least = Math.min(leastOutputTokens, need.maxOutputTokens);
     const cappedBy = tightest === undefined ? undefined : refusedBy(tightest, turn, costOfCall(tightest.cap.unit, need, least), nowMs);
     if (cappedBy !== undefined && allowed < least) return { refused: cappedBy };
     const tokens = costOfCall('tokens', need, allowed);
     const nano = costOfCall('nano', need, allowed);
-    this.#keep(account, turn, { tokens, nano }, 1);
-    return { tokens, nano, maxOutputTokens: allowed, inMoney: money !== undefined, ...(cappedBy !== undefined && { cappedBy }) };
+    this.#keep(this.#accountOf(agentId), turn, { tokens, nano }, 1);
+    return { tokens, nano, maxOutputTokens: allowed, inMoney: inMoney !== undefined, ...(cappedBy !== undefined && { cappedBy }) };
   }
 
   /** Grows the reserve if it fits under every cap. */
   extend(agentId: string, turn: TurnUse, more: Amount): boolean {
     const nowMs = this.#now();
-    const account = this.#accountOf(agentId);
-    const fits = (cap: Cap, scope: Account) =>
-      more[cap.unit] === 0 || usedOf(cap, scope, turn, nowMs) + heldOf(cap, scope, turn) + more[cap.unit] <= cap.limit;
-    if (
-      !this.#capsOf(agentId).held.every((cap) => fits(cap, account)) ||
-      !capsOf(this.#deps.overall.current).held.every((cap) => fits(cap, this.#all))
-    )
-      return false;
-    this.#keep(account, turn, more, 1);
+    const fits = (cap: Cap, account: Account) =>
+      more[cap.unit] === 0 || usedOf(cap, account, turn, nowMs) + heldOf(cap, account, turn) + more[cap.unit] <= cap.limit;
+    if (!this.#scopesOf(agentId, turn.owner).every(({ caps, account }) => caps.held.every((cap) => fits(cap, account)))) return false;
+    this.#keep(this.#accountOf(agentId), turn, more, 1);
     return true;
   }
 
@@ -150,35 +174,44 @@ export class Ledger {
   /** Books usage, and warns about caps that reach 80 %. */
   spend(agentId: string, turn: TurnUse, used: Amount): void {
     const nowMs = this.#now();
-    const account = this.#accountOf(agentId);
     turn.tokens += used.tokens;
     turn.nano += used.nano;
     this.#deps.onSpend();
-    this.#add(account, nowMs, nowMs, used);
-    const own = this.#capsOf(agentId).all;
-    for (let at = 0; at < own.length; at += 1) this.#warn(own[at], account, turn, used, agentId, nowMs);
-    const overall = capsOf(this.#deps.overall.current).all;
-    for (let at = 0; at < overall.length; at += 1) this.#warn(overall[at], this.#all, turn, used, undefined, nowMs);
+    this.#add(this.#accountOf(agentId), nowMs, nowMs, used);
+    const owner = this.#ownerOf(turn.principalId);
+    if (owner !== undefined) addTo(owner.account, nowMs, nowMs, used);
+    for (const scope of this.#scopesOf(agentId, owner)) for (const cap of scope.caps.all) this.#warn(cap, scope, turn, used, agentId, nowMs);
   }
 
-  /** Returns the state of the caps, those of the agent first. */
-  status(agentId: string): readonly CapStatus[] {
+  /** Returns the state of the caps: those of the agent, then of the principal, then over all. */
+  status(agentId: string, principalId?: string): readonly CapStatus[] {
     const nowMs = this.#now();
-    const account = this.#accountOf(agentId);
-    const of = (caps: readonly Cap[], scope: 'agent' | 'all', from: Account): CapStatus[] =>
-      caps.map((cap) => ({
+    return this.#scopesOf(agentId, this.#ownerOf(principalId)).flatMap(({ kind, caps, account }) =>
+      caps.all.map((cap) => ({
         cap,
-        scope,
-        used: cap.window === 'turn' ? 0 : from[cap.window].used(nowMs, cap.unit),
-        held: cap.window === 'turn' ? 0 : heldIn(from, cap.unit),
-        freesInMs: cap.window === 'turn' ? undefined : from[cap.window].freesInMs(nowMs, cap.unit, 1),
-      }));
-    return [...of(this.#capsOf(agentId).all, 'agent', account), ...of(capsOf(this.#deps.overall.current).all, 'all', this.#all)];
+        scope: kind,
+        used: cap.window === 'turn' ? 0 : account[cap.window].used(nowMs, cap.unit),
+        held: cap.window === 'turn' ? 0 : heldIn(account, cap.unit),
+        freesInMs: cap.window === 'turn' ? undefined : account[cap.window].freesInMs(nowMs, cap.unit, 1),
+      })),
+    );
   }
 
-  #capsOf(agentId: string): Caps {
+  #scopesOf(agentId: string, owner: Scope | undefined): readonly Scope[] {
+    const scopes: Scope[] = [];
     const budgets = this.#deps.budgetsOf(agentId);
-    return budgets === undefined ? noCaps : capsOf(budgets);
+    const own = budgets === undefined ? noCaps : capsOf(budgets);
+    if (own.all.length > 0) scopes.push({ kind: 'agent', name: `agents.${agentId}.budgets`, caps: own, account: this.#accountOf(agentId) });
+    if (owner !== undefined) scopes.push(owner);
+    const overall = capsOf(this.#deps.overall.current);
+    if (overall.all.length > 0) scopes.push({ kind: 'all', name: 'budgets', caps: overall, account: this.#all });
+    return scopes;
+  }
+
+  #ownerOf(principalId: string | undefined): Scope | undefined {
+    const account = principalId === undefined ? undefined : this.#owners.get(principalId);
+    const found = account && principalId !== undefined ? this.#deps.ownerOf?.(principalId) : undefined;
+    return account && found && { kind: found.kind, name: found.name, caps: capsOf(found.budgets), account };
   }
 
   #accountOf(agentId: string): Account {
@@ -198,11 +231,9 @@ export class Ledger {
         this.#accounts.delete(agentId);
   }
 
-  #add(account: Account, atMs: number, nowMs: number, { tokens, nano }: Amount): void {
-    account.hour.add(atMs, nowMs, tokens, nano);
-    account.day.add(atMs, nowMs, tokens, nano);
-    this.#all.hour.add(atMs, nowMs, tokens, nano);
-    this.#all.day.add(atMs, nowMs, tokens, nano);
+  #add(account: Account, atMs: number, nowMs: number, used: Amount): void {
+    addTo(account, atMs, nowMs, used);
+    addTo(this.#all, atMs, nowMs, used);
   }
 
   #keep(account: Account, turn: TurnUse, { tokens, nano }: Amount, sign: 1 | -1): void {
@@ -212,21 +243,23 @@ export class Ledger {
     account.heldNano += sign * nano;
     this.#all.heldTokens += sign * tokens;
     this.#all.heldNano += sign * nano;
+    if (turn.owner === undefined) return;
+    turn.owner.account.heldTokens += sign * tokens;
+    turn.owner.account.heldNano += sign * nano;
   }
 
-  #warn(cap: Cap | undefined, scope: Account, turn: TurnUse, added: Amount, agentId: string | undefined, nowMs: number): void {
-    if (cap === undefined) return;
-    const used = cap.window === 'turn' ? turn[cap.unit] : scope[cap.window].used(nowMs, cap.unit);
+  #warn(cap: Cap, { kind, name, account }: Scope, turn: TurnUse, added: Amount, agentId: string, nowMs: number): void {
+    const used = cap.window === 'turn' ? turn[cap.unit] : account[cap.window].used(nowMs, cap.unit);
     if (used < cap.limit * warnAt) return;
     if (cap.window === 'turn') {
       // Only the call that crosses the line.
       if (used - added[cap.unit] >= cap.limit * warnAt) return;
     } else {
-      const last = scope.warned.get(cap.key);
+      const last = account.warned.get(cap.key);
       if (last !== undefined && last.limit >= cap.limit && nowMs - last.atMs < windowMs[cap.window]) return;
-      scope.warned.set(cap.key, { atMs: nowMs, limit: cap.limit });
+      account.warned.set(cap.key, { atMs: nowMs, limit: cap.limit });
     }
-    this.#deps.warn({ name: nameOf(cap, agentId), cap, used, agentId });
+    this.#deps.warn({ name: `${name}.${cap.key}`, cap, used, agentId: kind === 'agent' ? agentId : undefined });
   }
 
   /**
@@ -242,10 +275,9 @@ export class Ledger {
   }
 }
 
-type Scope = { readonly cap: Cap; readonly scope: Account; readonly agentId: string | undefined };
-
-function nameOf(cap: Cap, agentId: string | undefined): string {
-  return agentId === undefined ? `budgets.${cap.key}` : `agents.${agentId}.budgets.${cap.key}`;
+function addTo(account: Account, atMs: number, nowMs: number, { tokens, nano }: Amount): void {
+  account.hour.add(atMs, nowMs, tokens, nano);
+  account.day.add(atMs, nowMs, tokens, nano);
 }
 
 function usedOf(cap: Cap, scope: Account, turn: TurnUse, nowMs: number): number {
@@ -305,7 +337,12 @@ function affordable(unit: Cap['unit'], room: number, { models, inputTokens }: Ca
 }
 
 /** `least` is the cost of the smallest useful call. */
-function refusedBy({ cap, scope, agentId }: Scope, turn: TurnUse, least: number, nowMs: number): Refused {
+function refusedBy(
+  { cap, scope: { account: scope, name } }: { readonly cap: Cap; readonly scope: Scope },
+  turn: TurnUse,
+  least: number,
+  nowMs: number,
+): Refused {
   const used = usedOf(cap, scope, turn, nowMs);
   const held = heldOf(cap, scope, turn);
   const scale = cap.unit === 'nano' ? 1e9 : 1;
@@ -313,7 +350,7 @@ function refusedBy({ cap, scope, agentId }: Scope, turn: TurnUse, least: number,
   let retryAfterMs: number | undefined;
   if (cap.window !== 'turn' && least <= cap.limit) retryAfterMs = lacking <= 0 ? soonMs : scope[cap.window].freesInMs(nowMs, cap.unit, lacking);
   return refusal({
-    cap: nameOf(cap, agentId),
+    cap: `${name}.${cap.key}`,
     limit: cap.limit / scale,
     used: used / scale,
     reserved: held / scale,
@@ -322,8 +359,8 @@ function refusedBy({ cap, scope, agentId }: Scope, turn: TurnUse, least: number,
   });
 }
 
-function unknownPrice(model: ModelInfo, cap: Cap, agentId: string | undefined): BudgetRefusal {
-  const name = nameOf(cap, agentId);
+function unknownPrice(model: ModelInfo, cap: Cap, scope: Scope): BudgetRefusal {
+  const name = `${scope.name}.${cap.key}`;
   const message =
     `The price of ${model.provider}/${model.modelId} is not known, and ${name} is a cap in US dollars: ` +
     `set the model's cost under providers.${model.provider}.models`;

@@ -12,11 +12,16 @@ export class LedgerBudget implements TurnBudget {
   readonly #turn: TurnUse;
 
   /** `used`: usage of the turn before another process resumed it. */
-  constructor(ledger: Ledger, agentId: string, store: ReserveStore, used: Amount = { tokens: 0, nano: 0 }) {
+  constructor(
+    ledger: Ledger,
+    { agentId, principalId }: { readonly agentId: string; readonly principalId: string },
+    store: ReserveStore,
+    used: Amount = { tokens: 0, nano: 0 },
+  ) {
     this.#ledger = ledger;
     this.#agentId = agentId;
     this.#store = store;
-    this.#turn = { tokens: used.tokens, nano: used.nano, heldTokens: 0, heldNano: 0 };
+    this.#turn = { tokens: used.tokens, nano: used.nano, heldTokens: 0, heldNano: 0, principalId };
   }
 
   reserve(need: CallNeed): Reservation | BudgetRefusal | undefined {

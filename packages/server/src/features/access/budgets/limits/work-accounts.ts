@@ -37,7 +37,7 @@ export class WorkAccounts {
       operation: need.operation,
       traceId: newTraceId(),
     });
-    const budget = new LedgerBudget(this.#ledger, agentId, row);
+    const budget = new LedgerBudget(this.#ledger, { agentId, principalId }, row);
     const reservation = budget.reserve(need);
     if (reservation !== undefined && 'refused' in reservation) {
       const { message, retryAfterMs } = reservation.refused;

@@ -157,7 +157,7 @@ export class Authorizations implements Disposable {
     this.#flowsOf(name).delete(row.stateDigest);
     // Also one of the future: the clock was corrected since.
     if (Math.abs(clock.now() - row.createdAtMs) > flowMs) return unknownState;
-    const identity = identityOf(row.tokenId);
+    const identity = identityOf(row.tokenId, row.principalId);
     if (identity === undefined || !allows(identity.scopes, 'admin') || identity.agents !== undefined)
       return this.#failed(name, 'the token that began it is no longer valid');
     const call: CallContext = { ...about, identity, transport: 'http' };

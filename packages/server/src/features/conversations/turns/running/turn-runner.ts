@@ -32,7 +32,11 @@ export interface TurnRunnerDeps {
   readonly background: TakenResults;
   readonly autonomy: TurnAutonomy;
   /** Returns the limits that apply to a turn of the agent. */
-  readonly budgetOf: (agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }) => TurnBudget;
+  readonly budgetOf: (
+    payer: { readonly agentId: string; readonly principalId: string },
+    store: ReserveStore,
+    used?: { readonly tokens: number; readonly nano: number },
+  ) => TurnBudget;
 }
 
 export interface TurnRunner {
@@ -72,7 +76,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
       announce.received(about, principalId, turn.question.text, senderId, startedAtMs);
     }
     const store = durable?.ledger ?? begun.row;
-    const budget = deps.autonomy.capped(deps.budgetOf(agent.id, store, durable?.used), begun.calling);
+    const budget = deps.autonomy.capped(deps.budgetOf({ agentId: agent.id, principalId }, store, durable?.used), begun.calling);
     const input = { ...toInput(turn, begun, admitted), budget };
     // Another process may find different memories and notes for the same question.
     if (durable !== undefined && isTainted(input.messages.slice(turn.history.length), input)) durable.ledger.taint();

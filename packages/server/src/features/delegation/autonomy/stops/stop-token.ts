@@ -6,8 +6,13 @@ import type { Log } from '../../../../kernel/log.ts';
 import { listRoots } from '../roots/list-store.ts';
 import type { AutonomyMethods } from '../methods.ts';
 
+/** Whose work is stopped: all that a principal has, or what one of several tokens of a person has started. */
+export type StoppedOwner = { readonly principalId: string } | { readonly tokenId: string };
+
 export interface TokenStopDeps {
   readonly db: Db;
+  /** Returns the root runs that have work of a token which has not ended. */
+  readonly rootsOfToken: (tokenId: string) => Promise<readonly string[]>;
   readonly log: Log;
   readonly methods: Pick<AutonomyMethods, 'run.kill'>;
 }
@@ -19,7 +24,12 @@ const atOnce = 200;
  * Kills what a principal has started when its token is no longer valid, because runs act with the authority that they began with.
  * What a process leaves running when it dies in between is refused at the next start, because its token is gone.
  */
-export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string, rootRunIds: readonly string[]) => Promise<void> {
+export function createTokenStop({
+  db,
+  log,
+  methods,
+  rootsOfToken,
+}: TokenStopDeps): (owner: StoppedOwner, rootRunIds: readonly string[]) => Promise<void> {
   const kill = async (rootRunId: string): Promise<number> => {
     const call: CallContext = {
       identity,
@@ -36,9 +46,14 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
       return 0;
     }
   };
-  return async (principalId, rootRunIds) => {
+  return async (owner, rootRunIds) => {
     try {
       for (const rootRunId of rootRunIds) await kill(rootRunId);
+      if ('tokenId' in owner) {
+        for (const rootRunId of await rootsOfToken(owner.tokenId)) await kill(rootRunId);
+        return;
+      }
+      const { principalId } = owner;
       for (;;) {
         const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', resuming: [], offset: 0, limit: atOnce });
         let killed = 0;
@@ -47,7 +62,7 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
         if (rows.length < atOnce || killed === 0) return;
       }
     } catch (error) {
-      log.error({ err: error, principalId }, 'Failed to stop the work of a revoked token');
+      log.error({ err: error, ...owner }, 'Failed to stop the work of a revoked token');
     }
   };
 }

@@ -51,7 +51,7 @@ export async function closeGraph(deps: CloseDeps, closing: Closing): Promise<boo
 function announcementOf(deps: Pick<CloseDeps, 'identityOf'>, found: EndedGraph, row: GraphRow, atMs: number): GraphAnnouncement {
   const announce = announceIn(row);
   const conversationRef = announce.to === 'conversation' ? announce.conversationRef : null;
-  const inbox = endMessage(found, specOf(row), { conversationRef, forOwner: isForOwners(deps.identityOf(row.tokenId)), atMs });
+  const inbox = endMessage(found, specOf(row), { conversationRef, forOwner: isForOwners(deps.identityOf(row.tokenId, row.principalId)), atMs });
   // A conversation is notified of results it can continue with; failed or stopped graphs need no model call.
   return announce.to === 'conversation' && found.row.state === 'completed' ? { work: announcementWork(row, atMs) } : { inbox };
 }

@@ -42,7 +42,7 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
   ): Promise<'settled'> {
     const atMs = clock.now();
     const announce = announceIn(found.row);
-    const forOwner = isForOwners(deps.identityOf(found.row.tokenId));
+    const forOwner = isForOwners(deps.identityOf(found.row.tokenId, found.row.principalId));
     const inbox = endMessage(found, specOf(found.row), {
       conversationRef: undelivered !== undefined && announce.to === 'conversation' ? announce.conversationRef : null,
       forOwner,
@@ -59,7 +59,7 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
     if (found === undefined) return { state: 'done' };
     const { row } = found;
     const announce = announceIn(row);
-    const identity = deps.identityOf(row.tokenId);
+    const identity = deps.identityOf(row.tokenId, row.principalId);
     // A turn that returns its work does not count attempts itself.
     if (announce.to !== 'conversation' || identity === undefined) return byInbox(found, item);
     if (item.attempts >= maxDeliveryAttempts) return byInbox(found, item, { errorKind: 'failed', cause: item.waiting?.cause ?? 'its turn failed' });

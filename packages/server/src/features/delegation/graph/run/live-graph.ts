@@ -358,7 +358,7 @@ export class LiveGraph {
   /** Creates a call with the identity of the graph's owner. */
   #call(): CallContext {
     const { tokenId, principalId } = this.row;
-    const identity = this.#deps.identityOf(tokenId) ?? { tokenId, principalId, scopes: ['rpc'] };
+    const identity = this.#deps.identityOf(tokenId, principalId) ?? { tokenId, principalId, scopes: ['rpc'] };
     return { identity, traceId: newTraceId(), requestId: newId('rq'), signal: this.#halted.signal, transport: 'process' };
   }
 }

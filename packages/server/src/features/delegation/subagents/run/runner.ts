@@ -109,7 +109,7 @@ export class Runner {
   identityOf({ tokenId, principalId, agentId }: RunRow): Identity | undefined {
     // Webhooks and heartbeats have identities without a token.
     if (tokenId === principalId) return { principalId, tokenId, scopes: [], agents: [agentId] };
-    return this.#deps.identityOf(tokenId);
+    return this.#deps.identityOf(tokenId, principalId);
   }
 
   /** Stores a run; it begins at once when a slot is free and is queued otherwise. `isNewConversation`: its conversation has no messages. */

@@ -36,7 +36,7 @@ export async function executeOccurrence(deps: ExecuteDeps, execution: Execution)
   const { work, item, signal } = execution;
   const { payload, policies } = work;
   const agent = deps.agents.find(work.agentId);
-  const identity = deps.identityOf(work.tokenId);
+  const identity = deps.identityOf(work.tokenId, work.principalId);
   const isAuthorized = identity !== undefined && agent !== undefined && identity.agents?.includes(agent.id) !== false;
   const startsWithTurn = payload.kind === 'agent_turn' && policies.wakeGate === undefined && isAuthorized && !agent.suspended;
   // The opening of a turn checks the claim, in the commit that stores it; everything else also acts outside of the database.

@@ -94,7 +94,7 @@ export function createRunner(deps: RunnerDeps) {
   function planOf(work: CronWork, result: RunResult, late?: LateRun): Finish {
     const { payload } = work;
     const nowMs = clock.now();
-    const forOwner = isForOwners(deps.execute.identityOf(work.tokenId));
+    const forOwner = isForOwners(deps.execute.identityOf(work.tokenId, work.principalId));
     const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors(), nowMs, fence: deps.fence, forOwner });
     if (payload.kind !== 'heartbeat_event' || result.status !== 'dispatched') return { ...plan, ...(late !== undefined && { late }) };
     const event = { text: unfenced(payload.text), clean: !holdsTaint(payload.text), atMs: nowMs, urgent: payload.wakeMode === 'now' };
