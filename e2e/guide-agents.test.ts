@@ -55,6 +55,10 @@ async function copyPackages(name: string, folder: string, done = new Set<string>
   for (const dependency of Object.keys(dependencies)) await copyPackages(dependency, folder, done);
 }
 
+test.skipIf(missing)('an agent is made from a template', { timeout: 60_000 }, async () => {
+  expect(await paste('Templates')).toMatch(/^Created scout; its folder is .*\nWrote AGENTS\.md and ROLE\.md\.\n$/);
+});
+
 test.skipIf(missing)('it reads a folder', { timeout: 60_000 }, async () => {
   provider.queue(calls('ls', { path: 'documents' }), calls('read', { path: 'documents/bills.txt' }), { text: 'The rope, 45 EUR, is open.' });
   expect(await paste('It reads a folder')).toContain('The rope, 45 EUR, is open.');

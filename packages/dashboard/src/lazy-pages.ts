@@ -21,6 +21,7 @@ export const lazyPages = {
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
+  start: part(() => import('./pages/start/start-page.tsx')),
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
   settings: part(() => import('./pages/settings/settings-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
@@ -31,6 +32,7 @@ export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
+export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));

@@ -1,5 +1,6 @@
 import { Component, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
+import { hasNoModel, stepNames, useFirstRun, useOffersFirstRun } from './data/first-run.ts';
 import {
   AgentPage,
   ApprovalsPage,
@@ -11,6 +12,7 @@ import {
   RunsPage,
   SchedulePage,
   SettingsPage,
+  StartPage,
   WebhooksPage,
 } from './lazy-pages.ts';
 import { PageLoadFailure } from './page-load-failure.tsx';
@@ -42,6 +44,9 @@ interface Section {
 
 const laterMs = 4_000;
 
+/** The checklist of a new installation; in the navigation only while it is offered. */
+const start: Section = { path: '/start', name: 'Get started', icon: 'flag', draw: () => <StartPage />, adminOnly: true };
+
 const sections: readonly Section[] = [
   { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
   { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
@@ -65,15 +70,16 @@ const sections: readonly Section[] = [
 export function Shell() {
   const path = usePath();
   const { admin } = useSession();
+  const first = useFirstPath();
   const [menuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const menuButton = useRef<HTMLButtonElement>(null);
-  const section = sections.find((one) => path === one.path || path.startsWith(`${one.path}/`));
+  const section = [start, ...sections].find((one) => path === one.path || path.startsWith(`${one.path}/`));
   const rest = section === undefined ? undefined : decode(path.slice(section.path.length + 1));
 
   useEffect(() => {
-    if (path === '/') navigate('/chat', { replace: true });
-  }, [path]);
+    if (path === '/' && first !== undefined) navigate(first, { replace: true });
+  }, [path, first]);
   useEffect(() => {
     document.title = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
   }, [section]);
@@ -118,6 +124,7 @@ export function Shell() {
           <span className="brand-name">Gatehouse</span>
         </div>
         <nav aria-label="Pages">
+          <StartLink current={section === start} onFollow={() => setMenuOpen(false)} />
           {sections
             .filter(({ adminOnly }) => adminOnly !== true || admin)
             .map((one) => (
@@ -135,10 +142,48 @@ export function Shell() {
       {/* The content below the open menu is inert, for the keyboard too. */}
       <main id="content" ref={main} tabIndex={-1} inert={menuOpen}>
         <Guard key={section?.path ?? path}>
-          {section === undefined ? path === '/' ? null : <NoSuchPage /> : <Suspense fallback={<LoadingPage />}>{section.draw(rest)}</Suspense>}
+          {section === undefined ? (
+            path === '/' ? (
+              <LoadingPage />
+            ) : (
+              <NoSuchPage />
+            )
+          ) : (
+            <Suspense fallback={<LoadingPage />}>{section.draw(rest)}</Suspense>
+          )}
         </Guard>
       </main>
     </div>
+  );
+}
+
+/** Returns the page that opens first: the checklist where only the built-in offline model answers. Undefined until that is known. */
+function useFirstPath(): string | undefined {
+  const { admin, health } = useSession();
+  const { health: known, lost } = useStore(health.state);
+  if (!admin || lost) return '/chat';
+  if (known === undefined) return undefined;
+  return hasNoModel(known) ? start.path : '/chat';
+}
+
+function StartLink(props: { readonly current: boolean; readonly onFollow: () => void }) {
+  return useOffersFirstRun() ? <OfferedStart {...props} /> : null;
+}
+
+/** The link to the checklist, until all of it is done. */
+function OfferedStart({ current, onFollow }: { readonly current: boolean; readonly onFollow: () => void }) {
+  const { data } = useFirstRun();
+  if (data === undefined || data.done.size === stepNames.length) return null;
+  return (
+    <PageLink to={start.path} className="nav-item" current={current} onFollow={onFollow}>
+      <Icon name={start.icon} />
+      {start.name}
+      <span className="nav-progress">
+        {data.done.size}
+        <span aria-hidden="true">/{stepNames.length}</span>
+        <span className="visually-hidden"> of {stepNames.length} done</span>
+      </span>
+    </PageLink>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Health } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from './data/context.ts';
+import { hasNoModel } from './data/first-run.ts';
 import { bytes, count, duration, plural } from './data/format.ts';
 import { useStore } from './data/store.ts';
 import { RestartNow } from './restart-now.tsx';
@@ -44,7 +45,7 @@ export function StatusButton() {
   return (
     <>
       {admin && health?.checks['models']?.status === 'degraded' && (
-        <PageLink to="/agents" className="status-reason">
+        <PageLink to={hasNoModel(health) ? '/start' : '/agents'} className="status-reason">
           {modelLabels[health.checks['models'].detail ?? ''] ?? 'See the model providers'}
         </PageLink>
       )}

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { startFakeProvider, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
@@ -178,4 +180,14 @@ test('Ctrl-C after the first answer keeps the model', async () => {
   expect(code).toBe(130);
   expect(await session.state()).toEqual({ providers: ['server'], secrets: ['SERVER_API_KEY'] });
   expect((await session.server.client.call('agents.get', { agentId: 'default' })).config.tools.profile).toBe('minimal');
+});
+
+test('a daemon that does not start is quoted', async () => {
+  await using user = await createUser();
+  const script = `console.error('{"level":"info"}\\ngatehouse: 127.0.0.1:4766 is taken by another process'); process.exit(69);`;
+  await writeFile(join(user.dir, 'main.js'), script);
+  expect(await user.run({ args: ['setup', '--vendor', 'ollama'] })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('error: The daemon did not start: 127.0.0.1:4766 is taken by another process\nhint: '),
+  });
 });

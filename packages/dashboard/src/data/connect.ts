@@ -10,7 +10,12 @@ export interface Connection {
   readonly defaultAgentId: string;
   /** Present for admin tokens only. */
   readonly status: Result<'gateway.status'> | undefined;
+  /** The newest changes of providers in config.yaml; empty for other tokens. */
+  readonly providerChanges: Result<'config.history'>['entries'];
 }
+
+/** Maximum number of changes that are loaded at login. */
+export const mostChanges = 20;
 
 /**
  * Tries a token with one request. The gateway is always the one that served this page; no other address is ever used.
@@ -18,7 +23,12 @@ export interface Connection {
  */
 export async function connect(token: string): Promise<Connection> {
   const client = createClient({ url: location.origin, token });
-  const [status, agents, own] = await client.batch([{ method: 'gateway.status' }, { method: 'agents.list' }, { method: 'session.status' }]);
+  const [status, agents, own, changes] = await client.batch([
+    { method: 'gateway.status' },
+    { method: 'agents.list' },
+    { method: 'session.status' },
+    { method: 'config.history', params: { section: 'providers', limit: mostChanges } },
+  ]);
   if (!own.ok && own.error.code === 'insufficient_scope')
     throw new GatehouseError({
       code: 'insufficient_scope',
@@ -31,6 +41,7 @@ export async function connect(token: string): Promise<Connection> {
     agentIds,
     defaultAgentId: own.ok ? own.result.agentId : (agentIds[0] ?? 'default'),
     status: status.ok ? status.result : undefined,
+    providerChanges: changes.ok ? changes.result.entries : [],
   };
 }
 

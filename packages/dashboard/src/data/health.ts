@@ -47,7 +47,7 @@ export function watchHealth(client: Pick<Client, 'health'>, live: Pick<LiveEvent
   }
 
   const stopListening = live.listen(({ kind }) => {
-    if (/^(provider|model:auth_cooldown|system|gap)/.test(kind)) ask();
+    if (/^(provider|model:auth_cooldown|config:|system|gap)/.test(kind)) ask();
   });
   const stopWatching = live.state.subscribe(() => {
     const now = live.state.get().connection;

@@ -41,6 +41,7 @@ const paths = {
   sliders: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 4.5v5M10 14.5v5',
   folder: 'M3 6h6l2 2h10v11H3z',
   upload: 'M12 16V5M7 10l5-5 5 5M5 20h14',
+  flag: 'M5 21V4M5 5h12l-2.5 4L17 13H5',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
 } as const;
 

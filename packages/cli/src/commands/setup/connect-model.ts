@@ -1,4 +1,5 @@
 import type { Client } from '@gatehouse/client';
+import { type PlacedProvider, placeProvider, selectModel, testProvider } from '@gatehouse/client/connect-model';
 import type { Result } from '@gatehouse/contract';
 import { type VendorOffer, vendorOffers } from '@gatehouse/contract/vendor-list';
 import { CliError, usageError } from '../../failure.ts';
@@ -26,17 +27,12 @@ export interface ConnectDeps {
   readonly io: Io;
   readonly prompts: Prompts;
   readonly signal: AbortSignal;
-  readonly defaultAgentId: string;
 }
 
 /** What to connect: nothing of it is stored before a call with it has succeeded. */
 interface Candidate {
   readonly offer: VendorOffer;
-  readonly id: string;
-  readonly baseUrl: string | undefined;
-  readonly key: string | undefined;
-  /** The provider of this id that exists already. */
-  readonly existing: Provider | undefined;
+  readonly entry: PlacedProvider;
 }
 
 const keep = 'keep';
@@ -54,8 +50,15 @@ export async function connectModel(deps: ConnectDeps): Promise<ConnectedModel> {
   for (;;) {
     if (vendor === keep && present !== undefined) return present;
     const candidate = await readCandidate(findOffer(vendor), providers, deps);
-    const decided = await testUntilDecided(candidate, deps);
-    if (decided !== undefined) return await store(decided, deps);
+    const decided = await testUntilDecided(candidate, providers, deps);
+    if (decided !== undefined) {
+      const {
+        candidate: { entry },
+        tested: { model, verdict },
+      } = decided;
+      // Without the signal: Ctrl-C takes effect when all of it is stored.
+      return { provider: entry.id, model, verdict, key: await selectModel(client, entry, model) };
+    }
     vendor = await askVendor(prompts, providers, present);
   }
 }
@@ -96,22 +99,10 @@ async function readCandidate(offer: VendorOffer, providers: readonly Provider[],
   const { flags } = deps;
   const known = providers.find(({ type }) => type === offer.type);
   const baseUrl = flags.baseUrl ?? (offer.kind === 'own' ? await askAddress(offer, known?.baseUrl, deps) : undefined);
-  const same = (one: Provider) => one.type === offer.type && (baseUrl === undefined || trimmed(one.baseUrl) === trimmed(baseUrl));
-  const existing = providers.find(same);
-  const id = existing?.provider ?? freeId(offer.type === 'openai-compatible' ? 'server' : offer.type, providers);
-  const needsKey = offer.kind !== 'local' && existing?.source !== 'environment';
-  const key = needsKey || flags.keyEnv !== undefined || flags.keyStdin === true ? await readKey(offer, existing, deps) : undefined;
-  return { offer, id, baseUrl, key, existing };
-}
-
-const trimmed = (url: string) => url.replace(/\/+$/, '');
-
-function freeId(wanted: string, providers: readonly Provider[]): string {
-  const isTaken = (id: string) => providers.some(({ provider }) => provider === id);
-  for (let number = 1; ; number += 1) {
-    const id = number === 1 ? wanted : `${wanted}-${number}`;
-    if (!isTaken(id)) return id;
-  }
+  const entry = placeProvider({ type: offer.type, baseUrl }, providers);
+  const needsKey = offer.kind !== 'local' && entry.existing?.source !== 'environment';
+  const key = needsKey || flags.keyEnv !== undefined || flags.keyStdin === true ? await readKey(offer, entry.existing, deps) : undefined;
+  return { offer, entry: { ...entry, key } };
 }
 
 function askAddress({ name, address }: VendorOffer, initial: string | undefined, { prompts, io }: ConnectDeps): Promise<string> {
@@ -134,6 +125,7 @@ async function readKey(offer: VendorOffer, existing: Provider | undefined, { fla
     return value;
   }
   if (flags.keyStdin === true) {
+    if (io.stdin.isTTY === true) throw usageError('--key-stdin: standard input is a terminal.', 'Omit it: the key is asked for, and not shown.');
     const { text } = await import('node:stream/consumers');
     const value = (await text(io.stdin)).trim();
     if (value === '')
@@ -174,14 +166,14 @@ interface Decided {
  * Tests until the selected model works or the person wants another vendor (undefined). Without a terminal a failure is
  * final, and the tested model is the selected one.
  */
-async function testUntilDecided(first: Candidate, deps: ConnectDeps): Promise<Decided | undefined> {
-  const { flags, io, prompts } = deps;
+async function testUntilDecided(first: Candidate, providers: readonly Provider[], deps: ConnectDeps): Promise<Decided | undefined> {
+  const { client, flags, io, prompts, signal } = deps;
   const isAsked = io.stdin.isTTY === true;
   let candidate = first;
   let model = flags.model;
   for (;;) {
     prompts.note(`Testing ${candidate.offer.name}${model === undefined ? '' : `, model ${plainText(model)}`}, with one short call …`);
-    const tested = await test(candidate, model, deps);
+    const tested = await testProvider(client, candidate.entry, { model, signal });
     if (works(tested)) {
       prompts.success(`${tested.message}.`);
       const chosen = isAsked && model === undefined && hasChoice(tested) ? await askModel(tested, deps) : tested.model;
@@ -199,23 +191,18 @@ async function testUntilDecided(first: Candidate, deps: ConnectDeps): Promise<De
     const next = isKey ? 'again' : await askNext(tested, prompts);
     if (next === 'another') return undefined;
     if (next === 'use') return { candidate, tested };
-    candidate = await again(candidate, tested, deps);
+    candidate = await again(candidate, tested, providers, deps);
   }
 }
 
 const hasChoice = ({ models, model }: Tested): boolean => models.length !== 1 || models[0] !== model;
 
-function test({ offer, id, baseUrl, key, existing }: Candidate, model: string | undefined, { client, signal }: ConnectDeps): Promise<Tested> {
-  const isStored = existing !== undefined && key === undefined && (baseUrl === undefined || trimmed(existing.baseUrl) === trimmed(baseUrl));
-  return client.call('providers.test', { ...(isStored ? { provider: id } : { candidate: { type: offer.type, baseUrl, key } }), model }, { signal });
-}
-
 /** Asks again for what the provider did not accept. */
-async function again(candidate: Candidate, tested: Tested, deps: ConnectDeps): Promise<Candidate> {
-  const { offer, existing } = candidate;
-  if (tested.verdict === 'key_refused') return { ...candidate, key: (await askKey(offer, false, deps.prompts)) ?? candidate.key };
-  if (offer.kind === 'hosted') return candidate;
-  return { ...candidate, baseUrl: await askAddress(offer, candidate.baseUrl ?? existing?.baseUrl, deps) };
+async function again({ offer, entry }: Candidate, tested: Tested, providers: readonly Provider[], deps: ConnectDeps): Promise<Candidate> {
+  if (tested.verdict === 'key_refused') return { offer, entry: { ...entry, key: (await askKey(offer, false, deps.prompts)) ?? entry.key } };
+  if (offer.kind === 'hosted') return { offer, entry };
+  const baseUrl = await askAddress(offer, entry.baseUrl ?? entry.existing?.baseUrl, deps);
+  return { offer, entry: placeProvider({ type: offer.type, baseUrl, key: entry.key }, providers) };
 }
 
 async function askNext({ verdict }: Tested, prompts: Prompts): Promise<'again' | 'another' | 'use'> {
@@ -248,21 +235,6 @@ async function askModel({ models, model, verdict }: Tested, { prompts }: Connect
     choices: names.map((name) => ({ value: name, label: plainText(name), ...(name === model && { hint: 'recommended' }) })),
     initial: names.includes(model) ? model : undefined,
   });
-}
-
-/** Stores the provider and selects its model. Ctrl-C takes effect afterwards. */
-async function store(
-  { candidate: { offer, id, baseUrl, key, existing }, tested: { model, verdict } }: Decided,
-  deps: ConnectDeps,
-): Promise<ConnectedModel> {
-  const { client, defaultAgentId } = deps;
-  const isNew = existing === undefined || key !== undefined || (baseUrl !== undefined && trimmed(existing.baseUrl) !== trimmed(baseUrl));
-  const set = isNew ? await client.call('providers.set', { id, type: offer.type, baseUrl, key }) : undefined;
-  const name = `${id}/${model}`;
-  await client.call('config.set', { section: 'models', key: 'default', value: name });
-  const { config } = await client.call('agents.get', { agentId: defaultAgentId });
-  if (config.model !== undefined && config.model !== name) await client.call('agents.update', { agentId: defaultAgentId, config: { model: name } });
-  return { provider: id, model, verdict, key: set?.key };
 }
 
 function failureText({ message, cause, nextStep }: Tested): string {

@@ -69,8 +69,8 @@ export interface ChosenBudget {
 
 /** Sets a cap for all agents together, in dollars where the price of the model is known. */
 export async function chooseBudget({ client, flags, io, prompts }: LaterDeps, model: ConnectedModel): Promise<ChosenBudget | undefined> {
-  const isPriced = await hasPrice(client, model);
-  if (flags.budget !== undefined && !isPriced)
+  const cost = await costOf(client, model);
+  if (flags.budget !== undefined && cost === null)
     throw usageError(
       `The price of ${model.provider}/${model.model} is not known, so a budget in dollars would refuse it.`,
       'Use --budget-tokens, or set the price under providers.<id>.models.',
@@ -79,7 +79,7 @@ export async function chooseBudget({ client, flags, io, prompts }: LaterDeps, mo
   if (budget === undefined && io.stdin.isTTY !== true) return undefined;
   const chosen: ChosenBudget =
     budget === undefined
-      ? await askBudget(prompts, isPriced)
+      ? await askBudget(prompts, cost !== null && cost.input + cost.output > 0)
       : {
           ...(flags.budget !== undefined && { perDayUsd: flags.budget }),
           ...(flags.budgetTokens !== undefined && { perDayTokens: flags.budgetTokens }),
@@ -88,28 +88,28 @@ export async function chooseBudget({ client, flags, io, prompts }: LaterDeps, mo
   return Object.keys(chosen).length === 0 ? undefined : chosen;
 }
 
-/** A cap in dollars refuses a model without a price. */
-async function hasPrice(client: Client, { provider, model }: ConnectedModel): Promise<boolean> {
+/** Returns the price of the model; null when it is not known: a cap in dollars refuses such a model. */
+async function costOf(client: Client, { provider, model }: ConnectedModel) {
   const { providers } = await client.call('providers.list', {});
   const models = providers.find((one) => one.provider === provider)?.models ?? [];
-  return models.find(({ modelId }) => modelId === model)?.cost !== null;
+  return models.find(({ modelId }) => modelId === model)?.cost ?? null;
 }
 
-async function askBudget(prompts: Prompts, isPriced: boolean): Promise<ChosenBudget> {
-  const unit = isPriced ? 'US dollars' : 'tokens';
+async function askBudget(prompts: Prompts, isPaid: boolean): Promise<ChosenBudget> {
+  const unit = isPaid ? 'US dollars' : 'tokens';
   const text = await prompts.text({
     message: `Limit for 24 hours, in ${unit}`,
     placeholder: 'empty for none',
     check: (value) =>
-      value.trim() === '' || isAmount(value.trim(), isPriced)
+      value.trim() === '' || isAmount(value.trim(), isPaid)
         ? undefined
-        : `Expected ${isPriced ? 'dollars, such as 5' : 'a number of tokens, such as 2000000'}`,
+        : `Expected ${isPaid ? 'dollars, such as 5' : 'a number of tokens, such as 2000000'}`,
   });
   if (text === '') return {};
-  return isPriced ? { perDayUsd: readDollars(text) } : { perDayTokens: Number(text) };
+  return isPaid ? { perDayUsd: readDollars(text) } : { perDayTokens: Number(text) };
 }
 
-function isAmount(text: string, isPriced: boolean): boolean {
-  if (!isPriced) return /^[1-9]\d{0,14}$/.test(text);
+function isAmount(text: string, isPaid: boolean): boolean {
+  if (!isPaid) return /^[1-9]\d{0,14}$/.test(text);
   return /^\d+(\.\d+)?$/.test(text) && Number(text) > 0 && Number(text) <= 1_000_000;
 }

@@ -55,17 +55,30 @@ async function untilReady(child: ChildProcess, socketFile: string, signal: Abort
     });
   let failure: Error | undefined;
   child.once('error', (error) => (failure = error));
+  // Unlike its exit, this comes after all that it printed.
+  let isClosed = false;
+  child.once('close', () => (isClosed = true));
   const deadline = performance.now() + startLimitMs;
   while (performance.now() < deadline) {
-    if (failure !== undefined || child.exitCode !== null || child.signalCode !== null)
-      throw new CliError(`The daemon did not start${failure === undefined ? '' : `: ${failure.message}`}`, {
-        hint: printed.trim() || '`gatehouse doctor` finds the cause.',
-      });
+    if (failure !== undefined || isClosed) throw notStarted(failure?.message ?? sentencesOf(printed));
     // The socket is opened last, after the listener.
     if ((await askControlInfo(socketFile)) !== undefined) return;
     await wait(pollMs, undefined, { signal });
   }
-  throw new CliError(`The daemon was not ready within ${startLimitMs / 1000} s.`, { hint: printed.trim() || '`gatehouse doctor` finds the cause.' });
+  throw notStarted(`it was not ready within ${startLimitMs / 1000} s`);
+}
+
+function notStarted(cause: string): CliError {
+  return new CliError(`The daemon did not start${cause === '' ? '' : `: ${cause}`}`, { code: 'not_started', hint: '`gatehouse doctor` finds more.' });
+}
+
+/** Returns what a daemon said before it ended, without its log. */
+function sentencesOf(printed: string): string {
+  return printed
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.startsWith('{'))
+    .map((line) => line.replace(/^gatehouse: /, ''))
+    .join('; ');
 }
 
 async function stopProcess(child: ChildProcess): Promise<void> {

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
+import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
 import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
@@ -106,9 +107,7 @@ function ThreadView({
         </div>
       ) : messages.length === 0 ? (
         <div className="messages">
-          <Empty title={`Ask ${state.agentId === '' ? 'the agent' : state.agentId} something`}>
-            <p>Answers are streamed. Attach files with the button, by drag and drop, or by pasting.</p>
-          </Empty>
+          <EmptyThread agentId={state.agentId} />
         </div>
       ) : (
         <MessageList
@@ -131,6 +130,29 @@ function ThreadView({
         onStop={() => chats.stop(thread)}
       />
     </section>
+  );
+}
+
+/** Says what to do in a conversation without messages. */
+function EmptyThread({ agentId }: { readonly agentId: string }) {
+  const { admin, health } = useSession();
+  if (hasNoModel(useStore(health.state).health))
+    return (
+      <Empty title="No model is connected">
+        <p>The built-in offline model answers every question alike, so that you can look around.</p>
+        {admin ? (
+          <PageLink to="/start" className="button primary">
+            Connect a model
+          </PageLink>
+        ) : (
+          <p>Somebody with an admin token can connect one under Get started.</p>
+        )}
+      </Empty>
+    );
+  return (
+    <Empty title={`Ask ${agentId === '' ? 'the agent' : agentId} something`}>
+      <p>Answers are streamed. Attach files with the button, by drag and drop, or by pasting.</p>
+    </Empty>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useSession } from '../../data/context.ts';
 import type { Loaded } from '../../data/use-load.ts';
 import { useLeaveGuard } from '../../router.ts';
+import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { ConfigTab } from './config-tab.tsx';
@@ -28,7 +29,15 @@ function Loading({ rest }: { readonly rest: string }) {
   const [part = '', section] = rest.split('/');
   const tab = part === 'config' ? '' : part;
   return (
-    <Page title="Settings" lead="What the gateway is configured to do. Everything is kept in config.yaml; secrets have their own store.">
+    <Page
+      title="Settings"
+      lead="What the gateway is configured to do. Everything is kept in config.yaml; secrets have their own store."
+      actions={
+        <PageLink to="/start" className="button quiet">
+          Setup checklist
+        </PageLink>
+      }
+    >
       {config.error !== undefined && <Failure error={config.error} onRetry={config.reload} />}
       {schema.error !== undefined && <Failure error={schema.error} onRetry={schema.reload} />}
       <Tabs
