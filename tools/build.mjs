@@ -18,6 +18,7 @@ export const threads = {
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
+  'keyring-process': 'packages/server/src/kernel/keyring-process.ts',
   'lease-watchdog-process': 'packages/server/src/kernel/lifecycle/lease-watchdog-process.ts',
   'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
 };
@@ -113,6 +114,9 @@ export const noNativeParts = {
   },
 };
 
+/** Optional packages with native code: they are loaded from node_modules by the process that needs them. */
+const nativePackages = ['@napi-rs/keyring'];
+
 /** Sources of the bundle; the same text means the same bundle. */
 export function sourceStamp() {
   const hash = createHash('sha256');
@@ -168,7 +172,7 @@ export async function build(stamp) {
     logLevel: 'warning',
     metafile: true,
   };
-  const standalone = { ...common, banner: { js: requireBanner } };
+  const standalone = { ...common, external: nativePackages, banner: { js: requireBanner } };
   /** Names of files with their digest, by the name under which code looks for them. */
   const names = new Map();
   const made = new Map();

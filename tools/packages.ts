@@ -39,6 +39,7 @@ const limits = { always: 60, production: 200, group: 30 } as const;
 export const onDemand: Readonly<Record<string, readonly string[]>> = {
   'MCP servers': ['@modelcontextprotocol/client'],
   PostgreSQL: ['pg'],
+  'the keyring': ['@napi-rs/keyring'],
 };
 
 export function readPackageSources(root: string): PackageSources {

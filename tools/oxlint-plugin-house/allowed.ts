@@ -25,6 +25,7 @@ export const allowed = {
   ],
   process: [
     { path: 'kernel/jail.ts', reason: 'runs programs in a jail, or not at all' },
+    { path: 'kernel/keyring.ts', reason: 'starts a process of this program, with fixed actions and the fingerprint of the install key' },
     { path: 'kernel/lifecycle/lease-watchdog.ts', reason: 'starts a process of this program, without environment' },
     { path: 'kernel/lifecycle/notify.ts', reason: 'sends a fixed message to systemd, without text from outside' },
     {

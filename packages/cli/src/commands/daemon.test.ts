@@ -246,3 +246,32 @@ test('storage import says what was done before, and needs a stopped daemon', asy
     err: expect.stringContaining('is running (process 77 at http://127.0.0.1:4766)'),
   });
 });
+
+test('storage import of a home whose key is in the keyring says how to get it', async () => {
+  await using user = await withDaemon(`say({ result: ${JSON.stringify({ ...imported, keyFile: undefined, keyIsInKeyring: true })} });`);
+  const { out } = await user.run({ args: ['storage', 'import'] });
+  expect(out).toContain('2. Give each daemon on this database the install key of this home, which is in the keyring of the system: "gatehouse secrets key --file"');
+});
+
+test.each([
+  [[], 'show', { place: 'file', moved: false }, 'The install key is in /h/install.key.'],
+  [[], 'show', { place: 'keyring', moved: false }, 'The install key is in the keyring of the system, entry 0123456789abcdef of the service gatehouse.'],
+  [['--keyring'], 'keyring', { place: 'keyring', moved: true }, 'Moved the install key into the keyring of the system'],
+  [['--file'], 'file', { place: 'file', moved: true }, 'Moved the install key into /h/install.key. The keyring still has it'],
+])('secrets key %j passes %s to the daemon file and prints the place', async (flags, to, state, text) => {
+  const result = { ...state, account: '0123456789abcdef', keyFile: '/h/install.key' };
+  await using user = await withDaemon(`say({ result: ${JSON.stringify(result)} });`);
+  const { code, out } = await user.run({ args: ['secrets', 'key', ...flags] });
+  expect([code, await user.args()]).toEqual([0, ['--home', user.home, '--install-key', to]]);
+  expect(out).toContain(text);
+  expect(JSON.parse((await user.run({ args: ['secrets', 'key', ...flags, '--json'] })).out)).toEqual(result);
+});
+
+test('secrets key shows why the key was not moved, and refuses two places', async () => {
+  await using user = await withDaemon(`say({ error: { code: 'internal', message: 'the keyring is locked' } });`);
+  expect(await user.run({ args: ['secrets', 'key', '--keyring'] })).toMatchObject({ code: 1, err: expect.stringContaining('the keyring is locked') });
+  expect(await user.run({ args: ['secrets', 'key', '--keyring', '--file'] })).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('Expected one of --keyring and --file'),
+  });
+});

@@ -5,6 +5,7 @@ import type { Io } from '../io.ts';
 import { renderTable, renderTime } from '../render/table.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
+import { addInstallKeyCommand } from './install-key.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
 import { readPeriod } from './period.ts';
 import { print } from './print.ts';
@@ -14,7 +15,7 @@ type ListFlags = CommonFlags & { limit: number };
 type SetFlags = CommonFlags & { provider?: string; description?: string; expiresIn?: string };
 type RemoveFlags = CommonFlags & { yes?: true };
 
-/** `gatehouse secrets list | set | remove`. */
+/** `gatehouse secrets list | set | remove | key`. */
 export function addSecretsCommand(program: Command, io: Io): void {
   const secrets = addGroup(program, 'secrets')
     .summary('list, set and remove the secrets that config.yaml refers to')
@@ -23,6 +24,7 @@ export function addSecretsCommand(program: Command, io: Io): void {
   addList(secrets, io);
   addSet(secrets, io);
   addRemove(secrets, io);
+  addInstallKeyCommand(secrets, io);
 }
 
 function addList(secrets: Command, io: Io): void {

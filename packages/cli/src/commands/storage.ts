@@ -19,6 +19,7 @@ interface ImportResult {
   readonly digest: string;
   readonly dataDir: string;
   readonly keyFile?: string;
+  readonly keyIsInKeyring?: true;
   readonly tokenFile?: string;
   readonly folders: readonly string[];
 }
@@ -64,11 +65,13 @@ function describe(result: ImportResult): string {
   ].join('\n');
 }
 
-function nextSteps({ place, keyFile, tokenFile, folders }: ImportResult): readonly string[] {
+function nextSteps({ place, keyFile, keyIsInKeyring, tokenFile, folders }: ImportResult): readonly string[] {
   const key =
-    keyFile === undefined
-      ? 'the present GATEHOUSE_MASTER_KEY'
-      : `the install key of this home: GATEHOUSE_MASTER_KEY_FILE=${keyFile}, or a copy of it`;
+    keyIsInKeyring === true
+      ? 'the install key of this home, which is in the keyring of the system: "gatehouse secrets key --file" writes it into install.key, for GATEHOUSE_MASTER_KEY_FILE or a copy'
+      : keyFile === undefined
+        ? 'the present GATEHOUSE_MASTER_KEY'
+        : `the install key of this home: GATEHOUSE_MASTER_KEY_FILE=${keyFile}, or a copy of it`;
   return [
     `In config.yaml set storage.driver to "postgres" and storage.url to "\${DATABASE_URL}", which holds ${place} with user and password.`,
     `Give each daemon on this database ${key}. Another key is refused.`,

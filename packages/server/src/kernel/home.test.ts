@@ -17,6 +17,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openHome, openSharedFolders } from './home.ts';
 import { InstallKey } from './install-key.ts';
+import { systemKeyring } from './keyring.ts';
 import { UnsafePathError } from './private-file.ts';
 
 let above: string;
@@ -27,7 +28,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(above, { recursive: true, force: true }));
 
-const open = () => openHome(dir, { template: () => '# empty\n' });
+const open = () => openHome(dir, { template: () => '# empty\n', keyring: systemKeyring({}) });
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
 function refusal(run: () => unknown): string {

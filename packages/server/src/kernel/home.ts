@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, type Stats, statSync } from 'node:fs';
 import { type HomePaths, homePaths, sharedPaths } from './home-paths.ts';
 import { type InstallKey, openInstallKey } from './install-key.ts';
+import type { Keyring } from './keyring.ts';
 import { checkPrivate, codeOf, createOwnFile, modeOf, quoted, readOwnFile, UnsafePathError } from './private-file.ts';
 
 /** The folder of one installation, open and checked. */
@@ -30,6 +31,8 @@ export interface HomeOptions {
   readonly template: () => string;
   /** Used instead of the key in the home folder, which is then neither read nor created. */
   readonly installKey?: InstallKey | undefined;
+  /** Read when the file of the key refers to it. */
+  readonly keyring: Keyring;
 }
 
 const maxConfigFileBytes = 1_048_576;
@@ -45,7 +48,8 @@ export function openHome(dir: string, options: HomeOptions): Home {
   for (const part of [paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir]) openFolder(part);
 
   const firstStart = !existsSync(paths.configFile) && createOwnFile(paths.configFile, options.template());
-  const { key, created } = options.installKey === undefined ? openInstallKey(paths.keyFile) : { key: options.installKey, created: false };
+  const { key, created } =
+    options.installKey === undefined ? openInstallKey(paths.keyFile, options.keyring) : { key: options.installKey, created: false };
   const warnings =
     created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`)
       ? [`${paths.keyFile} was missing and has been recreated: tokens made by tokens.create are void, create new ones`]

@@ -123,6 +123,8 @@ async function runMode(args: Exclude<StartArguments, { kind: 'start' }>, { stdou
       return (await import('./maintenance.ts')).runRestore(args.home, args.file, env, print);
     case 'storage-import':
       return (await import('./maintenance.ts')).runStorageImport(args.home, args.to, env, print);
+    case 'install-key':
+      return (await import('./maintenance.ts')).runInstallKey(args.home, args.to, env, print);
     case 'config-check':
       return print(await (await import('./check-config.ts')).checkConfig(args.home, args.file, env));
     case 'doctor':

@@ -11,6 +11,8 @@ import type { SecretLookup } from '../kernel/config/configuration.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { checkAccess } from '../kernel/home.ts';
 import { type HomePaths, homePaths, sharedPaths } from '../kernel/home-paths.ts';
+import { openInstallKey } from '../kernel/install-key.ts';
+import { systemKeyring } from '../kernel/keyring.ts';
 import { type LockHolder, lockHolder } from '../kernel/lifecycle/lock-file.ts';
 import { silentLog } from '../kernel/log.ts';
 import { checkPrivate, readOwnFile } from '../kernel/private-file.ts';
@@ -18,12 +20,13 @@ import { createModels } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
 import { checkPrices } from './doctor-prices.ts';
 import { loadRootConfig } from './load-root-config.ts';
+import { masterKeyOf } from './master-key.ts';
 import { requiredNode } from './required-node.ts';
 import { copiedSecrets } from './stored-secrets.ts';
 import { version } from '../version.ts';
 
 export interface Check extends Finding {
-  readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail';
+  readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'key' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail';
 }
 
 /** Checks an installation without changing anything in it; the database of a running daemon is not opened. */
@@ -48,6 +51,7 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
   await check('clock', () => checkClock([paths.configFile, databaseFile(paths.dataDir)], systemClock));
   await check('home', () => examineHome(paths));
   await check('permissions', () => examinePermissions(paths));
+  await check('key', () => examineKey(paths, env));
   await check('config', () => {
     const file = readOwnFile(paths.configFile, { maxBytes: 1_048_576, followLinks: true });
     if (file === undefined) return warn(`${paths.configFile} does not exist`, 'The first start writes one.');
@@ -104,6 +108,13 @@ function examinePermissions(paths: HomePaths): Finding {
     if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
   for (const file of [paths.tokenFile, paths.keyFile, paths.secretsFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
   return ok('only the owner has access');
+}
+
+function examineKey({ keyFile }: HomePaths, env: Environment): Finding {
+  if (masterKeyOf(env) !== undefined) return ok('from the environment');
+  if (!existsSync(keyFile)) return ok('none yet');
+  const { key, place } = openInstallKey(keyFile, systemKeyring(env));
+  return ok(place === 'file' ? keyFile : `in the system's keyring, entry ${key.fingerprint()} of the service gatehouse`);
 }
 
 async function examineDatabase({ dataDir }: HomePaths, holder: string | undefined): Promise<Finding> {

@@ -65,6 +65,7 @@ describe('the doctor', () => {
       disk: 'ok',
       lock: 'ok',
       permissions: 'ok',
+      key: 'ok',
       config: 'warn',
       port: 'warn',
       database: 'ok',

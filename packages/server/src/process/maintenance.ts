@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { defaultBackupFile } from '../gateway/control-socket.ts';
 import { AppError, toAppError } from '../kernel/app-error.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -5,11 +6,14 @@ import type { Environment } from '../kernel/config/references.ts';
 import { postgresBackups } from '../kernel/db/postgres/place.ts';
 import { openDb } from '../kernel/db/sqlite/open-db.ts';
 import { homePaths } from '../kernel/home-paths.ts';
+import { type KeyPlace, moveInstallKey, openInstallKey } from '../kernel/install-key.ts';
+import { systemKeyring } from '../kernel/keyring.ts';
 import { acquireLock } from '../kernel/lifecycle/lock-file.ts';
 import { silentLog } from '../kernel/log.ts';
 import { readOwnFile } from '../kernel/private-file.ts';
 import { migrations } from '../transactions/registry.ts';
 import { loadRootConfig } from './load-root-config.ts';
+import { masterKeyOf } from './master-key.ts';
 import { copiedSecrets } from './stored-secrets.ts';
 import { version } from '../version.ts';
 
@@ -48,6 +52,24 @@ export function runRestore(home: string, file: string, env: Environment, print: 
 export function runStorageImport(home: string, to: string | undefined, env: Environment, print: PrintLine): Promise<void> {
   // It opens SQLite in this thread and loads the driver of PostgreSQL: a daemon does neither.
   return job(print, async () => (await import('./storage-import.ts')).importStorage(home, to, env, print));
+}
+
+/** Moves the install key into the file of the home folder or the system's keyring, or says where it is. The key stays the same, so a daemon may run. */
+export function runInstallKey(home: string, to: KeyPlace | undefined, env: Environment, print: PrintLine): Promise<void> {
+  return job(print, async () => {
+    const { keyFile } = homePaths(home);
+    if (masterKeyOf(env) !== undefined)
+      throw new AppError(
+        'precondition_failed',
+        'The install key comes from GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE, which the home folder does not keep',
+      );
+    const keyring = systemKeyring(env);
+    const isThere = existsSync(keyFile);
+    const found = isThere && to === undefined ? { ...openInstallKey(keyFile, keyring), moved: false } : to && moveInstallKey(keyFile, to, keyring);
+    if (found === undefined) throw new AppError('not_found', `There is no ${keyFile} yet: the first start makes it`);
+    const { key, place, moved } = found;
+    return { place, moved, account: key.fingerprint(), keyFile };
+  });
 }
 
 /** The tools of PostgreSQL copy and restore its data; an old file in the home folder must not be taken for it. */

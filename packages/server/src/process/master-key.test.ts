@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openHome } from '../kernel/home.ts';
 import { InstallKey } from '../kernel/install-key.ts';
+import { systemKeyring } from '../kernel/keyring.ts';
 import { masterKeyOf } from './master-key.ts';
 
 let dir: string;
@@ -50,7 +51,7 @@ test('reads a file, linked too, that not everybody can read', () => {
 });
 
 test('a home that is given a key makes none', () => {
-  const home = openHome(join(dir, 'home'), { template: () => '', installKey: new InstallKey(root) });
+  const home = openHome(join(dir, 'home'), { template: () => '', installKey: new InstallKey(root), keyring: systemKeyring({}) });
   expect(home.installKey.fingerprint()).toBe(fingerprint);
   expect(existsSync(home.paths.keyFile)).toBe(false);
 });

@@ -10,6 +10,7 @@ import type { LoadedConfig } from '../kernel/config/load.ts';
 import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
+import { systemKeyring } from '../kernel/keyring.ts';
 import type { Logger } from '../kernel/logger.ts';
 import { createSeal } from '../kernel/seal.ts';
 import type { Redactor } from '../kernel/redact.ts';
@@ -96,7 +97,7 @@ export class ServerLife {
 
   async #start(): Promise<Greeting | undefined> {
     const { args, env, logger } = this.#options;
-    const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
+    const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env), keyring: systemKeyring(env) });
     const secrets = new SecretVault({ file: home.paths.secretsFile, key: home.installKey, redactor: this.#options.redactor });
     const { running, notes } = await this.#bootUsable({ home, configuration: this.#configure(home, secrets), secrets });
     this.#running = running;

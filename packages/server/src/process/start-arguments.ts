@@ -2,12 +2,14 @@ import { homedir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Environment } from '../kernel/config/references.ts';
+import type { KeyPlace } from '../kernel/install-key.ts';
 
 export type StartArguments =
   | { readonly kind: 'start'; readonly home: string; readonly port: number | undefined; readonly host: string | undefined }
   | { readonly kind: 'backup'; readonly home: string; readonly file: string | undefined }
   | { readonly kind: 'restore'; readonly home: string; readonly file: string }
   | { readonly kind: 'storage-import'; readonly home: string; readonly to: string | undefined }
+  | { readonly kind: 'install-key'; readonly home: string; readonly to: KeyPlace | undefined }
   | { readonly kind: 'doctor'; readonly home: string }
   | { readonly kind: 'config-check'; readonly home: string; readonly file: string | undefined }
   | { readonly kind: 'help' | 'version' }
@@ -32,6 +34,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
     restore?: string;
     'storage-import'?: boolean;
     to?: string;
+    'install-key'?: string;
     doctor?: boolean;
     'config-check'?: boolean;
     help?: boolean;
@@ -50,6 +53,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
         restore: { type: 'string' },
         'storage-import': { type: 'boolean' },
         to: { type: 'string' },
+        'install-key': { type: 'string' },
         doctor: { type: 'boolean' },
         'config-check': { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
@@ -79,6 +83,12 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
   if (extra !== undefined) return { kind: 'wrong', message: `Unexpected argument "${extra}"; expected --home DIR, --port N or --host ADDRESS` };
   if (values.restore !== undefined) return { kind: 'restore', home, file: resolve(base, values.restore) };
   if (values['storage-import'] === true) return { kind: 'storage-import', home, to: values.to };
+  const place = values['install-key'];
+  if (place !== undefined) {
+    if (place !== 'file' && place !== 'keyring' && place !== 'show')
+      return { kind: 'wrong', message: `--install-key: expected file, keyring or show, found "${place}"` };
+    return { kind: 'install-key', home, to: place === 'show' ? undefined : place };
+  }
   if (values.doctor === true) return { kind: 'doctor', home };
   return { kind: 'start', home, port, host: values.host };
 }

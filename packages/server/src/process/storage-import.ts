@@ -11,7 +11,8 @@ import { tlsParametersOf } from '../kernel/db/config.ts';
 import { importHome } from '../kernel/db/import/import-home.ts';
 import { type ServerAddress, serverAddress, serversOf } from '../kernel/db/postgres/server-address.ts';
 import { type HomePaths, homePaths } from '../kernel/home-paths.ts';
-import { type InstallKey, openInstallKey } from '../kernel/install-key.ts';
+import { type InstallKey, type KeyPlace, openInstallKey } from '../kernel/install-key.ts';
+import { systemKeyring } from '../kernel/keyring.ts';
 import { acquireLock } from '../kernel/lifecycle/lock-file.ts';
 import { readOwnFile } from '../kernel/private-file.ts';
 import { migrations } from '../transactions/registry.ts';
@@ -36,7 +37,7 @@ export async function importStorage(home: string, to: string | undefined, env: E
   if (!existsSync(paths.dataDir)) throw new AppError('not_found', `There is no data in ${home}`);
   const lock = acquireLock(paths.dataDir);
   try {
-    const { key, keyFile } = readKey(paths, env);
+    const { key, place, keyFile } = readKey(paths, env);
     const report = await importHome({
       dataDir: paths.dataDir,
       address,
@@ -52,6 +53,7 @@ export async function importStorage(home: string, to: string | undefined, env: E
       ...report,
       dataDir: paths.dataDir,
       ...(keyFile !== undefined && { keyFile }),
+      ...(place === 'keyring' && { keyIsInKeyring: true }),
       ...(existsSync(paths.tokenFile) && { tokenFile: paths.tokenFile }),
       folders: folders.filter((folder) => existsSync(folder)),
     };
@@ -97,7 +99,7 @@ function givenAddress(to: string, { storage }: RootConfig, { dir }: HomePaths, l
 }
 
 /** Tokens and sealed values of the database are of use with this key alone. */
-function readKey({ keyFile }: HomePaths, env: Environment): { readonly key: InstallKey; readonly keyFile?: string } {
+function readKey({ keyFile }: HomePaths, env: Environment): { readonly key: InstallKey; readonly place?: KeyPlace; readonly keyFile?: string } {
   const key = masterKeyOf(env);
   if (key !== undefined) return { key };
   if (!existsSync(keyFile))
@@ -105,5 +107,6 @@ function readKey({ keyFile }: HomePaths, env: Environment): { readonly key: Inst
       'precondition_failed',
       `${keyFile} is missing: restore it, or set GATEHOUSE_MASTER_KEY, because tokens of the database are void without it`,
     );
-  return { key: openInstallKey(keyFile).key, keyFile };
+  const { key: own, place } = openInstallKey(keyFile, systemKeyring(env));
+  return { key: own, place, ...(place === 'file' && { keyFile }) };
 }

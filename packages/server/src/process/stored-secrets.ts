@@ -10,12 +10,13 @@ import { StorageConfig } from '../kernel/db/config.ts';
 import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
 import type { HomePaths } from '../kernel/home-paths.ts';
 import { openInstallKey } from '../kernel/install-key.ts';
+import { systemKeyring } from '../kernel/keyring.ts';
 import { masterKeyOf } from './master-key.ts';
 
 /** Returns the secrets of the sealed copy, for commands that read the configuration without starting a daemon; they change nothing. */
 export function copiedSecrets(paths: HomePaths, env: Environment): SecretLookup {
   if (!existsSync(paths.secretsFile)) return () => undefined;
-  const key = masterKeyOf(env) ?? (existsSync(paths.keyFile) ? openInstallKey(paths.keyFile).key : undefined);
+  const key = masterKeyOf(env) ?? (existsSync(paths.keyFile) ? openInstallKey(paths.keyFile, systemKeyring(env)).key : undefined);
   if (key === undefined) return () => undefined;
   const vault = new SecretVault({ file: paths.secretsFile, key, redactor: { add() {} } });
   return (name) => vault.get(name);
