@@ -55,8 +55,13 @@ export const zones: readonly Zone[] = [
 export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; readonly reason: string }[] = [
   {
     from: /^(e2e|bench|proving)\//,
-    to: /^packages\/testkit\/src\/(fake-provider|certificates|schedule-cases)\.ts$/,
+    to: /^packages\/testkit\/src\/(fake-provider|authorization-server|certificates|schedule-cases)\.ts$/,
     reason: 'suites that run the built daemon do not load the server, which the entry of the testkit would',
+  },
+  {
+    from: /^e2e\/dashboard-mcp\.test\.ts$/,
+    to: /^packages\/server\/src\/features\/agents\/mcp\/testing\//,
+    reason: 'runs the built daemon against the MCP server of the tests of the feature',
   },
   { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/knowledge\/memory)\//, reason: 'measures parts alone' },
   {

@@ -4,5 +4,5 @@ import { buildIn } from './patch.ts';
 buildIn({
   name: 'cached-tokens',
   module: 'features/access/tokens/registry.ts',
-  replace: [{ from: 'for (const listener of this.#listeners) listener(tokenId);', to: 'void tokenId;' }],
+  replace: [{ from: 'for (const listener of this.#listeners) listener(identity.tokenId, identity);', to: 'void identity;' }],
 });

@@ -122,6 +122,14 @@ test('status shows the nodes of a shared database, and what a standby is', async
   expect([waiting.code, waiting.out]).toEqual([0, expect.stringContaining('another node is active; ask that one')]);
 });
 
+test('status of a daemon that is stopping or has no database shows its health, and why there is no more', async () => {
+  const stopping = { error: { code: -32006, message: 'The server is shutting down', data: { code: 'unavailable' } } };
+  await using server = await startServer(rpcAnswers({ 'gateway.status': stopping }, { '/health': { ...health, status: 'draining' } }));
+  await using user = await createUser();
+  const { code, out } = await user.run({ args: ['status', '--url', server.url], env: { GATEHOUSE_TOKEN: token } });
+  expect([code, out]).toEqual([0, expect.stringMatching(/: draining, up 2 min\ndetails +The server is shutting down$/m)]);
+});
+
 test('status of a daemon without a listener shows no address', async () => {
   await using server = await startServer(rpcAnswers({ 'gateway.status': { ...status, address: null } }, { '/health': health }));
   await using user = await createUser();

@@ -12,6 +12,7 @@ import { addCronCommand } from './commands/cron.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addGraphCommand } from './commands/graph.ts';
 import { addHeartbeatCommand } from './commands/heartbeat.ts';
+import { addImportCommand } from './commands/import.ts';
 import { addInboxCommand } from './commands/inbox.ts';
 import { addLogsCommand } from './commands/logs.ts';
 import { addMcpCommand } from './commands/mcp.ts';
@@ -77,6 +78,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addApprovalsCommand(program, io);
   addSkillsCommand(program, io);
   addMcpCommand(program, io, setExit);
+  addImportCommand(program, io, setExit);
   addRunsCommand(program, io, setExit);
   addGraphCommand(program, io, setExit);
   addCronCommand(program, io);

@@ -1,5 +1,5 @@
 import type { Health, Result } from '@gatehouse/contract';
-import { type Client, PermissionError } from '@gatehouse/client';
+import { type Client, GatehouseError, PermissionError } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import type { Io } from '../io.ts';
@@ -17,8 +17,9 @@ export function addStatusCommand(program: Command, io: Io): void {
       const { client, url } = await connect(flags, io);
       const health = await client.health();
       // A standby answers nothing else.
-      const status = health.status === 'standby' ? undefined : await gatewayStatus(client);
-      print(io, flags, { url, health, status: status ?? null }, statusText);
+      const found = health.status === 'standby' ? 'another node is active; ask that one' : await gatewayStatus(client);
+      const [status, missing] = typeof found === 'string' ? [null, found] : [found, ''];
+      print(io, flags, { url, health, status }, (shown) => statusText(shown, missing));
     });
 }
 
@@ -28,9 +29,8 @@ interface Status {
   readonly status: Result<'gateway.status'> | null;
 }
 
-function statusText({ url, health, status }: Status): string {
+function statusText({ url, health, status }: Status, missing: string): string {
   const place = status?.address === null ? 'its owner-only socket, without a listener' : url;
-  const missing = health.status === 'standby' ? 'another node is active; ask that one' : 'need a token with scope admin';
   const details = status === null ? [['details', missing]] : statusRows(status);
   return [
     `Gatehouse ${health.version} at ${place}: ${health.status}, up ${renderDuration(health.uptimeMs)}`,
@@ -38,11 +38,13 @@ function statusText({ url, health, status }: Status): string {
   ].join('\n');
 }
 
-async function gatewayStatus(client: Client): Promise<Result<'gateway.status'> | undefined> {
+/** Returns the state, or why there is none: health is known also of a daemon that is stopping or has no database. */
+async function gatewayStatus(client: Client): Promise<Result<'gateway.status'> | string> {
   try {
     return await client.call('gateway.status');
   } catch (error) {
-    if (error instanceof PermissionError) return undefined;
+    if (error instanceof PermissionError) return 'need a token with scope admin';
+    if (error instanceof GatehouseError && error.code === 'unavailable') return plainText(error.message);
     throw error;
   }
 }

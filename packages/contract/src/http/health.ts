@@ -3,7 +3,7 @@ import { once } from '../once.ts';
 
 export const HealthCheck = z.strictObject({ status: z.enum(['ok', 'degraded', 'failed']), detail: z.string().optional() });
 
-/** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready, while draining, and of a standby. */
+/** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready, while draining, without the lease of a shared database, and of a standby. */
 export const Health = once(() =>
   z
     .strictObject({

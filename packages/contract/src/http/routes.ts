@@ -82,7 +82,7 @@ export const routes = {
     rateLimited: false,
     summary: 'Liveness and, with `?ready`, readiness.',
     response: Health,
-    query: { ready: 'When given: 503 until the daemon is ready and while it drains.' },
+    query: { ready: 'When given: 503 until the daemon is ready, while it drains, and while it has no lease of a shared database.' },
   },
   apiHealth: {
     method: 'GET',
@@ -92,7 +92,7 @@ export const routes = {
     rateLimited: false,
     summary: 'The same as `/health`.',
     response: Health,
-    query: { ready: 'When given: 503 until the daemon is ready and while it drains.' },
+    query: { ready: 'When given: 503 until the daemon is ready, while it drains, and while it has no lease of a shared database.' },
   },
   chatCompletions: {
     method: 'POST',

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { routes } from '@gatehouse/contract';
+import { type Health, routes } from '@gatehouse/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { post, rawExchange, startGateway, testTokens, wrongToken } from './testing/gateway-fixture.ts';
 
@@ -196,6 +196,16 @@ describe('the order of checks', () => {
       expect(text.toLowerCase()).toContain('access-control-allow-methods: post\r\n');
       expect(text.toLowerCase()).toContain('access-control-allow-headers: authorization, x-stainless-os\r\n');
     });
+  });
+
+  it('is not ready while its lease of a shared database is not renewed: another node may be the active one', async () => {
+    let lease: Health['checks'][string] = { status: 'failed', detail: 'not renewed' };
+    const health = (): Health => ({ status: 'degraded', role: 'active', version: '0.0.0', uptimeMs: 1, checks: { lease } });
+    await using shared = await startGateway({ deps: { health } });
+    const ask = async (path: string) => (await fetch(`${shared.address}${path}`)).status;
+    expect([await ask('/health'), await ask('/health?ready')]).toEqual([200, 503]);
+    lease = { status: 'ok' };
+    expect([await ask('/health'), await ask('/health?ready')]).toEqual([200, 200]);
   });
 
   it('serves health, the documents and 426 for a /ws request that is not a handshake', async () => {

@@ -13,7 +13,7 @@ const open = (config: object = {}) =>
     bus: createEventBus(() => {}),
     log: silentLog,
     version: '1.2.3',
-    waitsFor: () => 'waits for the active node',
+    lease: () => ({ status: 'ok', detail: 'waits for the active node' }),
   });
 
 test('reports that it lives, and that it is not ready', async () => {

@@ -9,8 +9,8 @@ import { sendError, sendJson } from './reply.ts';
 
 export interface StandbyListenerDeps extends OpenServerDeps {
   readonly version: string;
-  /** What this daemon waits for; shown to anybody, so without addresses. */
-  readonly waitsFor: () => string;
+  /** What this daemon waits for, or why it could not take over; shown to anybody, so without addresses. */
+  readonly lease: () => Health['checks'][string];
 }
 
 export interface StandbyListener extends AsyncDisposable {
@@ -26,7 +26,7 @@ const elsewhere = () => new AppError('unavailable', 'This node is a standby: the
 
 /** Opens the listener of a standby: it reports its health, and everything else is at the active one. */
 export async function openStandbyListener(deps: StandbyListenerDeps): Promise<StandbyListener> {
-  const { config, clock, log, version, waitsFor } = deps;
+  const { config, clock, log, version, lease } = deps;
   const startedAt = clock.monotonic();
 
   function serve(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -42,7 +42,7 @@ export async function openStandbyListener(deps: StandbyListenerDeps): Promise<St
       role: 'standby',
       version,
       uptimeMs: Math.round(clock.monotonic() - startedAt),
-      checks: { lease: { status: 'ok', detail: waitsFor() } },
+      checks: { lease: lease() },
     };
     const asksReady = new URLSearchParams(call.search).has('ready');
     if (asksReady) call.setHeader('retry-after', String(retryAfterMs / 1000));

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { AppError } from '../kernel/app-error.ts';
 import { exitCodeOf } from './exit-code-of.ts';
 import { exitCodes } from './exit-codes.ts';
 import { greetingLines } from './greeting.ts';
@@ -95,7 +96,8 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
     const code = exitCodeOf(error);
     logger.flush();
     const fault = code === exitCodes.disk.code ? diskFullError(args.home, error) : error;
-    const text = fault instanceof Error ? (code === exitCodes.internal.code ? (fault.stack ?? fault.message) : fault.message) : String(fault);
+    const isUnexpected = code === exitCodes.internal.code && !(fault instanceof AppError && fault.code !== 'internal');
+    const text = fault instanceof Error ? (isUnexpected ? (fault.stack ?? fault.message) : fault.message) : String(fault);
     process.stderr.write(`${redactor.redact(text).replaceAll(/^/gm, 'gatehouse: ')}\n`);
     end(code);
   }

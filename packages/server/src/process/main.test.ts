@@ -175,6 +175,14 @@ describe('a start that fails exits with a code and a message', { timeout: 30_000
     });
   });
 
+  test('the folder that daemons share is not mounted, also for one that would stand by', async () => {
+    configure(`storage: {driver: postgres, url: 'postgres://127.0.0.1:1/none', sharedPath: ${home}/nowhere}`);
+    expect(await failure()).toEqual({
+      code: exitCodes.home.code,
+      output: `gatehouse: ${home}/nowhere: does not exist, and storage.sharedPath names it; mount or create it\n`,
+    });
+  });
+
   test('the home is a file', async () => {
     writeFileSync(join(home, 'file'), '');
     expect(await failure({ args: ['--home', join(home, 'file')] })).toMatchObject({

@@ -180,6 +180,8 @@ export class ServerLife {
     let loaded = given;
     try {
       if (loaded.config.storage.driver === 'postgres') {
+        // A folder that is not there must be noticed now, and not when a standby takes over.
+        if (loaded.config.storage.sharedPath !== undefined) openSharedFolders(home.paths, loaded.config.storage.sharedPath);
         // A standby writes a log, too.
         this.#options.logger.reset(loaded.config.logging);
         node = await this.#becomeActive(home, loaded);

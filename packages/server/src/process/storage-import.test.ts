@@ -172,6 +172,14 @@ describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('stor
     await runStorageImport(homeDir, '${DATABASE_URL}', { DATABASE_URL: database.url }, (line) => void lines.push(line as Record<string, unknown>));
     expect(lines.at(-1)).toMatchObject({ error: { message: expect.stringContaining('install.key is missing') } });
   });
+
+  test('uses TLS as config.yaml demands, also with --to', async () => {
+    mkdirSync(join(homeDir, 'data'), { mode: 0o700 });
+    writeFileSync(join(homeDir, 'config.yaml'), 'storage: { ssl: true }\n', { mode: 0o600 });
+    expect(await importHome()).toMatchObject({ error: { message: expect.stringContaining('does not support SSL') } });
+    const inClear = await importHome('${DATABASE_URL}', { DATABASE_URL: `${database.url}?sslmode=disable` });
+    expect(inClear).toMatchObject({ error: { message: expect.stringContaining('--to: names sslmode') } });
+  });
 });
 
 const indexed = 'SELECT rowid AS id FROM message_fts ORDER BY rowid';

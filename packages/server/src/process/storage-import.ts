@@ -7,6 +7,7 @@ import { AppError } from '../kernel/app-error.ts';
 import { systemClock } from '../kernel/clock.ts';
 import type { SecretLookup } from '../kernel/config/configuration.ts';
 import { type Environment, resolveReferences } from '../kernel/config/references.ts';
+import { tlsParametersOf } from '../kernel/db/config.ts';
 import { importHome } from '../kernel/db/import/import-home.ts';
 import { type ServerAddress, serverAddress, serversOf } from '../kernel/db/postgres/server-address.ts';
 import { type HomePaths, homePaths } from '../kernel/home-paths.ts';
@@ -31,7 +32,7 @@ export async function importStorage(home: string, to: string | undefined, env: E
   const paths = homePaths(home);
   const secrets = copiedSecrets(paths, env);
   const config = readConfig(paths, env, secrets);
-  const address = to === undefined ? configuredAddress(config, paths) : givenAddress(to, (name) => env[name] || secrets(name));
+  const address = to === undefined ? configuredAddress(config, paths) : givenAddress(to, config, paths, (name) => env[name] || secrets(name));
   if (!existsSync(paths.dataDir)) throw new AppError('not_found', `There is no data in ${home}`);
   const lock = acquireLock(paths.dataDir);
   try {
@@ -69,7 +70,8 @@ function configuredAddress({ storage }: RootConfig, { configFile }: HomePaths): 
   throw new AppError('precondition_failed', `No target: set storage.url in ${configFile}, or name the database with --to '\${DATABASE_URL}'`);
 }
 
-function givenAddress(to: string, lookup: SecretLookup): ServerAddress {
+/** TLS is that of config.yaml: the database of the command line is the one that it will name. */
+function givenAddress(to: string, { storage }: RootConfig, { dir }: HomePaths, lookup: SecretLookup): ServerAddress {
   const resolved = resolveReferences(to, lookup);
   if (resolved.kind === 'problem') throw new AppError('invalid_params', `--to: ${resolved.message}`);
   const [url = null] = serversOf(resolved.text).map((server) => URL.parse(server));
@@ -83,7 +85,15 @@ function givenAddress(to: string, lookup: SecretLookup): ServerAddress {
       'invalid_params',
       `--to: holds a password, which other users can read in a command line: take the URL from a variable with --to '\${NAME}'`,
     );
-  return { url: resolved.text };
+  if (storage.ssl || storage.sslCaPath !== undefined) {
+    const names = tlsParametersOf(resolved.text);
+    if (names.length > 0)
+      throw new AppError(
+        'invalid_params',
+        `--to: names ${names.join(', ')}, with which storage.ssl and storage.sslCaPath of config.yaml would have no effect: say how to use TLS in one place`,
+      );
+  }
+  return serverAddress({ ...storage, url: resolved.text }, dir);
 }
 
 /** Tokens and sealed values of the database are of use with this key alone. */

@@ -1,5 +1,14 @@
 import * as z from 'zod';
 
+/** Parameters of a URL that win over the options of a connection: with `sslmode=disable` there would be no TLS. */
+const tlsParameters: ReadonlySet<string> = new Set(['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat']);
+
+/** Returns those that a URL names. */
+export function tlsParametersOf(url: string): readonly string[] {
+  const query = /\?([^#]*)/.exec(url)?.[1] ?? '';
+  return [...new URLSearchParams(query).keys()].filter((name) => tlsParameters.has(name));
+}
+
 /** Names the engine that keeps the data. */
 export const StorageConfig = z
   .strictObject({
@@ -18,7 +27,9 @@ export const StorageConfig = z
     ssl: z
       .boolean()
       .default(false)
-      .describe('Connect to PostgreSQL by TLS only, and check the certificate of the server. `sslmode` in `url` does the same.'),
+      .describe(
+        'Connect to PostgreSQL by TLS only, and check the certificate of the server. `sslmode=verify-full` in `url` does the same; not both.',
+      ),
     sslCaPath: z
       .string()
       .min(1)
@@ -40,5 +51,14 @@ export const StorageConfig = z
       .default(33_554_432)
       .describe('With less free space than this on a disk of the home folder, no new work that writes is accepted; 0 turns the check off.'),
   })
-  .refine(({ driver, url }) => driver === 'sqlite' || url !== undefined, { path: ['url'], message: 'is missing; driver "postgres" needs it' });
+  .refine(({ driver, url }) => driver === 'sqlite' || url !== undefined, { path: ['url'], message: 'is missing; driver "postgres" needs it' })
+  .superRefine(({ url, ssl, sslCaPath }, { addIssue }) => {
+    const names = ssl || sslCaPath !== undefined ? tlsParametersOf(url ?? '') : [];
+    if (names.length > 0)
+      addIssue({
+        code: 'custom',
+        path: ['url'],
+        message: `names ${names.join(', ')}, with which ssl and sslCaPath would have no effect: say how to use TLS in one place`,
+      });
+  });
 export type StorageConfig = z.output<typeof StorageConfig>;

@@ -11,6 +11,8 @@ export type StartRefusal =
   | 'import_unfinished'
   /** The database was written with another install key. */
   | 'other_key'
+  /** The clock of the machine differs too much from that of the database. */
+  | 'clock_off'
   /** The schema can be changed only when the active daemon, which is older, has ended. */
   | 'awaits_active'
   /** The file exists but does not belong to this program. */

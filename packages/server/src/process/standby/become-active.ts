@@ -99,6 +99,8 @@ class Waiting implements AsyncDisposable {
   readonly #options: BecomeActiveOptions;
   readonly #lease: NodeLease;
   #standby: Standby | undefined;
+  /** Why this daemon could not take over now. */
+  fault: string | undefined;
 
   constructor(options: BecomeActiveOptions, lease: NodeLease) {
     this.#options = options;
@@ -108,7 +110,7 @@ class Waiting implements AsyncDisposable {
   async round(reason: string): Promise<void> {
     const { clock, log, signal, onStandby } = this.#options;
     if (this.#standby === undefined) {
-      this.#standby = await openStandby(this.#options);
+      this.#standby = await openStandby({ ...this.#options, fault: () => this.fault });
       const { address } = this.#standby;
       if (address !== null) await this.#lease.listening(address);
       log.info({ address, reason }, 'Standing by');
@@ -141,16 +143,15 @@ async function openWhenAllowed(open: () => Promise<SharedDb>, waiting: Waiting, 
 }
 
 async function acquire(db: SharedDb, waiting: Waiting, lease: NodeLease, { signal, log }: BecomeActiveOptions): Promise<number | undefined> {
-  let isFailing = false;
   while (!signal.aborted) {
     try {
       const attempt = await lease.tryAcquire(db.programSchema);
       if (attempt.acquired) return attempt.fence;
-      isFailing = false;
+      waiting.fault = undefined;
     } catch (error) {
       if (error instanceof StartError) throw error;
-      if (!isFailing) log.warn({ err: error }, 'Failed to look for the active node; trying again');
-      isFailing = true;
+      if (waiting.fault === undefined) log.warn({ err: error }, 'Failed to look for the active node; trying again');
+      waiting.fault = 'the database cannot be used: this node cannot take over until it can';
     }
     await waiting.round('another node is active');
   }

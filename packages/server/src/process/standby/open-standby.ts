@@ -16,6 +16,8 @@ export interface StandbyOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** Why this daemon could not take over now. */
+  readonly fault: () => string | undefined;
 }
 
 export interface Standby extends AsyncDisposable {
@@ -23,7 +25,7 @@ export interface Standby extends AsyncDisposable {
 }
 
 /** Opens what a standby answers on: its listener, and the socket of its owner. */
-export async function openStandby({ config, home, version, clock, log }: StandbyOptions): Promise<Standby> {
+export async function openStandby({ config, home, version, clock, log, fault }: StandbyOptions): Promise<Standby> {
   await using opened = new AsyncDisposableStack();
   const listener = opened.use(
     await openStandbyListener({
@@ -34,7 +36,10 @@ export async function openStandby({ config, home, version, clock, log }: Standby
       bus: createEventBus((error) => log.error({ err: error }, 'An event listener failed')),
       log,
       version,
-      waitsFor: () => 'waits for the active node',
+      lease() {
+        const detail = fault();
+        return detail === undefined ? { status: 'ok', detail: 'waits for the active node' } : { status: 'failed', detail };
+      },
     }),
   );
   opened.use(

@@ -43,7 +43,12 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
 
     // A standby stops at once, too.
     const again = await nodes.start(both[0] === active ? 'a' : 'b');
-    await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { checks: { lease: { status: 'ok' } } }]);
+    // It says so while it could not take over.
+    await nodes.rows('ALTER TABLE active_node RENAME TO away');
+    await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { checks: { lease: { status: 'failed' } } }]);
+    await nodes.rows('ALTER TABLE away RENAME TO active_node');
+    await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { checks: { lease: { status: 'ok' } } }]);
     again.child.kill('SIGTERM');
     expect(await again.exit).toBe(exitCodes.ok.code);
     expect((await standby.ready())[0]).toBe(200);

@@ -37,6 +37,7 @@ function createHome(db: Db, text: string, { homeId = 'home', isShared = false } 
   const home = {
     text,
     kept: [] as string[],
+    logged: [] as string[],
     /** Steps left until the process dies. */
     left: Number.POSITIVE_INFINITY,
     /** Called before the file is read for the second time by a change. */
@@ -56,7 +57,7 @@ function createHome(db: Db, text: string, { homeId = 'home', isShared = false } 
           },
         },
         clock,
-        log: silentLog,
+        log: { ...silentLog, warn: (_, text) => void home.logged.push(text), error: (_, text) => void home.logged.push(text) },
         homeId,
         seal,
         isShared,
@@ -236,6 +237,8 @@ test('daemons that share the database write its newest version to their files, a
   expect(await two.start().settle()).toMatchObject({ isWritten: true });
   expect(two.text).toBe('# one\ngateway: { port: 2 }\nagents: { a: {} }\nstorage:\n  driver: postgres\n');
   expect(two.kept).toEqual(['gateway: { port: 2 }\nstorage: { driver: postgres }\n']);
+  // Nobody has edited the file of a home that comes new.
+  expect(two.logged).toEqual([expect.stringContaining('of this home, which is new to the database, differs')]);
   expect(await two.start().settle()).toMatchObject({ isWritten: false });
   // The file of a daemon that changed nothing meanwhile follows, and an edit by hand on it is kept aside.
   await two.change(two.text.replace('a: {}', 'b: {}'));
@@ -246,6 +249,7 @@ test('daemons that share the database write its newest version to their files, a
   expect(await two.start().settle()).toMatchObject({ isWritten: true });
   expect(two.text).toContain('agents: { c: {} }');
   expect(two.kept.at(-1)).toContain('agents: { x: {} }');
+  expect(two.logged.at(-1)).toMatch(/was edited while another daemon/);
   // So is one of the newest version, made while the daemon stood by.
   const newest = two.text;
   two.text = newest.replace('c: {}', 'y: {}');

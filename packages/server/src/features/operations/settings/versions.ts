@@ -82,7 +82,12 @@ export class ConfigVersions {
     }
     const isUntouched = mark?.digest === digest && mark.version < newest.number;
     if (wanted !== undefined && (isUntouched || (isShared && (isStandby || mark?.version !== newest.number)))) {
-      if (!isUntouched)
+      if (mark === undefined)
+        log.warn(
+          { file: this.#deps.keepText(text) },
+          'config.yaml of this home, which is new to the database, differs from the newest version: that version is used, and the file was kept next to it',
+        );
+      else if (!isUntouched)
         log.error(
           { file: this.#deps.keepText(text) },
           'config.yaml was edited while another daemon was the active one: the edit is not used, and was kept next to it',

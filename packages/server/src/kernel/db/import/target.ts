@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { AppError } from '../../app-error.ts';
-import { importTable, lockSchema, migratePostgres, unlockSchema } from '../postgres/migrate.ts';
+import { checkDatabase, checkPermission, importTable, lockSchema, migratePostgres, unlockSchema } from '../postgres/migrate.ts';
 import { placeOf } from '../postgres/place.ts';
 import type { Migration } from '../operation.ts';
 import { quoteName } from './row-text.ts';
@@ -61,6 +61,7 @@ export async function openTarget(options: TargetOptions): Promise<TargetState> {
   );
   await takeImportLock(options);
   const place = placeOf(options.url);
+  await checkDatabase(client);
   await lockSchema(client, place);
   try {
     const earlier = await readRow(client);
@@ -113,6 +114,7 @@ async function begin({ client, origin, programVersion, nowMs }: TargetOptions, p
       `${place} is not empty (${names.slice(0, 3).join(', ')}${names.length > 3 ? ', …' : ''}): an import needs an empty database.`,
     );
   }
+  await checkPermission(client, place);
   await client.query('BEGIN');
   await client.query(`CREATE TABLE ${importTable} (
     id BIGINT PRIMARY KEY CHECK (id = 1),

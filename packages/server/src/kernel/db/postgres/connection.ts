@@ -1,5 +1,7 @@
 import { Client, type QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
+import { StartError } from '../../lifecycle/start-error.ts';
+import { placeOf } from './place.ts';
 import { LostConnection, SilentServer } from './postgres-errors.ts';
 import { type ServerAddress, serversOf } from './server-address.ts';
 import { valueTypes } from './values.ts';
@@ -102,11 +104,17 @@ export class Connection {
     try {
       await Promise.race([client.connect(), late.promise]);
       const { rows } = await Promise.race([
-        client.query<Omit<ServerFacts, 'readOnly'> & { readOnly: number }>(sessionSettings(purpose)),
+        client.query<Omit<ServerFacts, 'readOnly'> & { readOnly: number; mark: string | null }>(sessionSettings(purpose)),
         late.promise,
       ]);
       const [found] = rows;
       if (found === undefined) throw new LostConnection('The database server did not describe itself');
+      // With the settings of another connection a commit might not wait for the disk.
+      if (found.mark === 'used')
+        throw new StartError(
+          'unusable',
+          `Connections to ${placeOf(url)} share their sessions, as those of PgBouncer do in transaction mode: connect directly, or by PgBouncer in session mode.`,
+        );
       const facts = { readOnly: found.readOnly === 1, timeline: found.timeline, recoveredAt: found.recoveredAt };
       return new Connection(client, url, facts, statementMs[purpose] + graceMs, clock);
     } catch (error) {
@@ -200,6 +208,9 @@ export async function findServer(address: ServerAddress, clock: Clock): Promise<
   return { ...address, url: connection.url };
 }
 
+/** A setting that only sessions of this program have: one that has it before it is set belongs to another connection, too. */
+const usedMark = 'gatehouse.session';
+
 function destroy(client: Client): void {
   // Its `end` waits for answers, which may never come.
   (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream.destroy();
@@ -215,6 +226,7 @@ function sessionSettings(purpose: Purpose): string {
     standard_conforming_strings: 'on',
     ...(reads && { default_transaction_read_only: 'on', default_transaction_isolation: 'repeatable read' }),
     ...(purpose === 'fast' && { synchronous_commit: 'off' }),
+    [usedMark]: 'used',
   };
   const list = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`);
   // A commit is acknowledged when it is on the disk, and on that of a synchronous standby: `off`, `local` and `remote_write` promise less.
@@ -222,7 +234,7 @@ function sessionSettings(purpose: Purpose): string {
     list.push(
       `CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply') THEN '' ELSE set_config('synchronous_commit', 'on', false) END`,
     );
-  return `SELECT current_setting('transaction_read_only') = 'on' AS "readOnly",
+  return `SELECT current_setting('${usedMark}', true) AS mark, current_setting('transaction_read_only') = 'on' AS "readOnly",
     CASE WHEN pg_is_in_recovery() THEN NULL ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
     (SELECT stats_reset::text FROM pg_stat_wal) AS "recoveredAt",
     ${list.join(', ')}`;

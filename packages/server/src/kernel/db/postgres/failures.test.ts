@@ -268,4 +268,31 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     await rig.db.write(addNote, { text: 'second' });
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
+
+  it('says that the server has no connection left, and writes on those that it has', async ({ expect }) => {
+    await using rig = await open();
+    const url = new URL(rig.url);
+    const role = `few_${url.pathname.slice(1)}`;
+    await using admin = await connectTo(rig.url);
+    await admin.client.query(`CREATE ROLE ${role} LOGIN CONNECTION LIMIT 1; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO ${role}`);
+    url.username = role;
+    const keyed = { ...addNote, name: 'notes.keyed', orderKey: ({ text }: { readonly text: string }) => text };
+    await using db = await openInlinePostgres({
+      address: { url: url.href },
+      operations: [...operations, keyed],
+      migrations,
+      poolSize: 6,
+      clock: quickClock,
+    });
+    await db.write(keyed, { text: 'a' });
+    const none = { code: 'unavailable', message: expect.stringContaining('no connection left') };
+    // Each needs a second one.
+    await Promise.all([
+      expect(db.write(keyed, { text: 'b' })).rejects.toMatchObject(none),
+      expect(db.read(listTexts, {})).rejects.toMatchObject(none),
+    ]);
+    expect((await db.status()).state).toBe('ok');
+    await db.write(keyed, { text: 'a' });
+    expect(await rig.db.read(listTexts, {})).toEqual(['a', 'a']);
+  });
 });

@@ -87,6 +87,36 @@ describe.skipIf(findPostgres() === undefined)('on a PostgreSQL server', () => {
     await expect(migrate(latin, [create])).rejects.toMatchObject({ reason: 'unusable' });
   });
 
+  it('says that the role may not create tables, unless it has them', async () => {
+    await using client = await createDatabase();
+    const role = `limited_${databases}`;
+    await client.query(`CREATE ROLE ${role}; SET ROLE ${role}`);
+    await expect(migrate(client, [create])).rejects.toMatchObject({
+      reason: 'unusable',
+      message: expect.stringContaining(`the role ${role} may not create tables in its schema public`),
+    });
+    await client.query('RESET ROLE');
+    await migrate(client, [create]);
+    await client.query(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}; SET ROLE ${role}`);
+    expect(await migrate(client, [create])).toMatchObject({ applied: [] });
+  });
+
+  it('says what is wrong with the schema that search_path names, and works in any other', async () => {
+    await using client = await createDatabase();
+    await client.query('CREATE SCHEMA "Two Words"; CREATE SCHEMA apart');
+    for (const [path, reason] of [
+      ['', 'search_path names none that exists (it is: empty)'],
+      ['nowhere', 'search_path names none that exists (it is: nowhere)'],
+      ['"Two Words"', 'whose name needs quotes'],
+    ]) {
+      await client.query(`SELECT set_config('search_path', $1, false)`, [path]);
+      await expect(migrate(client, [create])).rejects.toMatchObject({ reason: 'unusable', message: expect.stringContaining(reason ?? '') });
+    }
+    await client.query('SET search_path = apart, public');
+    expect(await migrate(client, [create])).toMatchObject({ applied: ['1'] });
+    expect((await client.query(`SELECT schemaname FROM pg_tables WHERE tablename = 'note'`)).rows).toEqual([{ schemaname: 'apart' }]);
+  });
+
   it('keeps nothing of a step that fails, and of a new database nothing at all', async () => {
     await using client = await createDatabase();
     const bad = step('002-bad', 'CREATE TABLE half (id INTEGER)', 'INSERT INTO nowhere VALUES (1)');

@@ -49,6 +49,7 @@ export async function migratePostgres(client: MigrationClient, migrations: reado
     const applied = await readApplied(client, place);
     const pending = pendingSteps({ place, applied, steps, programVersion: options.programVersion });
     const isNew = applied.length === 0;
+    if (isNew) await checkPermission(client, place);
     if (!isNew && pending.length > 0) await awaitActive(client, place, pending);
     for (const group of isNew ? [pending] : pending.map((step) => [step])) await applyGroup(client, group, isNew, options);
     const schemaVersion = Math.max(applied.at(-1)?.number ?? 0, steps.at(-1)?.number ?? 0);
@@ -70,12 +71,27 @@ async function refuseUnfinishedImport(client: MigrationClient, place: string): P
   );
 }
 
-/** Pages are read in the order of ids: as bytes, as SQLite does, not by the rules of a language. */
-async function checkDatabase(client: MigrationClient): Promise<string> {
+/**
+ * Returns what the database is called in errors. Pages are read in the order of ids: as bytes, as SQLite does, not by the rules of a language.
+ * @throws StartError when it cannot hold our tables
+ */
+export async function checkDatabase(client: MigrationClient): Promise<string> {
   const { rows } = await client.query(
-    `SELECT current_database() AS name, current_setting('server_encoding') AS encoding, 'a' > 'B' AND U&'\\00E4' > 'z' AND 'a-c' < 'ab' AND lower(U&'\\00C4') = U&'\\00E4' AS ordered`,
+    `SELECT current_database() AS name, current_schema() AS schema, quote_ident(current_schema()) AS quoted, current_setting('search_path') AS path,
+      current_setting('server_encoding') AS encoding, 'a' > 'B' AND U&'\\00E4' > 'z' AND 'a-c' < 'ab' AND lower(U&'\\00C4') = U&'\\00E4' AS ordered`,
   );
   const place = `Database "${String(rows[0]?.['name'])}"`;
+  const { schema, quoted, path } = rows[0] ?? {};
+  if (schema === null)
+    throw new StartError(
+      'unusable',
+      `${place} has no schema for the tables: search_path names none that exists (it is: ${String(path) || 'empty'}). Create one, or set another search_path for the role.`,
+    );
+  if (schema !== quoted)
+    throw new StartError(
+      'unusable',
+      `${place} would keep the tables in the schema ${String(quoted)}, whose name needs quotes: use one of small letters, digits and _.`,
+    );
   if (rows[0]?.['encoding'] !== 'UTF8' || rows[0]['ordered'] !== true) {
     throw new StartError(
       'unusable',
@@ -83,6 +99,19 @@ async function checkDatabase(client: MigrationClient): Promise<string> {
     );
   }
   return place;
+}
+
+/** @throws StartError when the role may not make the tables; one that has them needs no such permission. */
+export async function checkPermission(client: MigrationClient, place: string): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT current_user AS role, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS allowed`,
+  );
+  const { role, schema, allowed } = rows[0] ?? {};
+  if (allowed === true) return;
+  throw new StartError(
+    'unusable',
+    `${place}: the role ${String(role)} may not create tables in its schema ${String(schema)}. Make it the owner of the database, or GRANT CREATE ON SCHEMA ${String(schema)}.`,
+  );
 }
 
 /** Waits until no other program changes the schema. May be held more than once by the same connection. */

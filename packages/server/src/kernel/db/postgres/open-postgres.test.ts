@@ -1,5 +1,9 @@
-import { createStepClock } from '@gatehouse/testkit';
+import { once } from 'node:events';
+import { type AddressInfo, createConnection, createServer } from 'node:net';
+import { createSecureContext, TLSSocket } from 'node:tls';
+import { createStepClock, makeAuthority, makeCertificate } from '@gatehouse/testkit';
 import { findPostgres } from '@gatehouse/testkit/postgres';
+import { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../clock.ts';
 import { silentLog } from '../../log.ts';
@@ -68,6 +72,56 @@ describe.skipIf(findPostgres() === undefined)('threads of PostgreSQL', () => {
     expect(await last).toEqual({ added: 'last' });
     await expect(rig.db.write(parts.addNote, { text: 'x' })).rejects.toMatchObject({ code: 'unavailable' });
     expect(await (await rig.reopen()).read(parts.listTexts, {})).toEqual(['last']);
+  });
+
+  it('wait for a server that refuses connections, because it starts as well', async () => {
+    await using database = await createTestDatabase(parts.migrations);
+    const url = new URL(database.url);
+    const target = { host: '127.0.0.1', port: Number(url.port) };
+    let asked = 0;
+    await using gate = createServer((client) => {
+      asked += 1;
+      if (asked <= 2) return void client.destroy();
+      const server = createConnection(target);
+      client.on('error', () => server.destroy()).pipe(server);
+      server.on('error', () => client.destroy()).pipe(client);
+    }).listen(0, '127.0.0.1');
+    await once(gate, 'listening');
+    url.port = String((gate.address() as AddressInfo).port);
+    await using db = await openPostgresDb({ address: { url: url.href }, workerUrl, clock: systemClock, log: silentLog });
+    expect(await db.write(parts.addNote, { text: 'late' })).toEqual({ added: 'late' });
+    expect(asked).toBeGreaterThan(2);
+  });
+
+  it('name the setting for an authority that is not known', async () => {
+    const authority = await makeAuthority('theirs');
+    const secureContext = createSecureContext(await makeCertificate('db', authority));
+    await using server = createServer((client) => {
+      // The client asks for TLS first.
+      client.once('data', () => {
+        client.write('S');
+        new TLSSocket(client, { isServer: true, secureContext }).on('error', () => client.destroy());
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const address = { url: `postgres://127.0.0.1:${port}/data`, ssl: true } as const;
+    await expect(openPostgresDb({ address, workerUrl, clock: systemClock, log: silentLog })).rejects.toMatchObject({
+      reason: 'unusable',
+      message: expect.stringMatching(/no known authority has signed its certificate: name the file of its authority in storage\.sslCaPath$/),
+    });
+  });
+
+  it('refuse sessions that have belonged to another connection, whose settings a pooler leaves in them', async () => {
+    await using database = await createTestDatabase(parts.migrations);
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    await client.query(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET gatehouse.session = used', current_database()); END $$`);
+    await client.end();
+    await expect(openPostgresDb({ address: database, workerUrl, clock: systemClock, log: silentLog })).rejects.toMatchObject({
+      reason: 'unusable',
+      message: expect.stringContaining('PgBouncer in session mode'),
+    });
   });
 
   it('refuse to start with a database that does not exist, without naming the password', async () => {

@@ -41,6 +41,11 @@ export function isRefusal(error: unknown): boolean {
   return state !== undefined && /^(28...|3D000|42501|3F000)$/.test(state);
 }
 
+/** The certificate of the server is signed by nobody whom this machine, or the configuration, knows. */
+export function isUnknownAuthority(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(UNABLE_TO_(VERIFY|GET)_|SELF_SIGNED_|DEPTH_ZERO_)/.test(String(error.code));
+}
+
 function isSocketFailure(error: unknown): boolean {
   if (error instanceof LostConnection) return true;
   if (!(error instanceof Error)) return false;
@@ -62,10 +67,18 @@ export class SilentServer extends LostConnection {
 }
 
 export function unreachable(cause?: unknown): AppError {
-  return new AppError('unavailable', 'The database server cannot be reached: nothing can be stored or read until it is back', {
+  return new AppError('unavailable', whyUnreachable(cause), {
     retryAfterMs,
     ...(cause !== undefined && { cause }),
   });
+}
+
+function whyUnreachable(cause: unknown): string {
+  const state = sqlState(cause) ?? '';
+  if (state === '53300')
+    return 'The database server has no connection left for this daemon: raise its limit, or that of the role, or lower storage.poolSize';
+  if (state.startsWith('28')) return 'The database server refuses the login of this daemon: nothing can be stored or read until it is accepted';
+  return 'The database server cannot be reached: nothing can be stored or read until it is back';
 }
 
 export function inDoubt(cause: unknown): AppError {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { placeOf } from './place.ts';
-import { serversOf } from './server-address.ts';
+import { serverAddress, serversOf } from './server-address.ts';
 
 test('a URL lists its servers, each with user, database and parameters', () => {
   expect(serversOf('postgres://u:p@one/data?sslmode=require')).toEqual(['postgres://u:p@one/data?sslmode=require']);
@@ -15,4 +15,12 @@ test('a URL lists its servers, each with user, database and parameters', () => {
 test('the place of several servers names them without the secrets', () => {
   expect(placeOf('postgres://u:p@one:5433,two/data?sslmode=require')).toBe('postgres://one:5433,two/data');
   expect(placeOf('postgres://u:p@one:port/data')).toBe('postgres');
+});
+
+test('a file without certificates is not an authority', () => {
+  const address = (sslCaPath: string) => serverAddress({ url: 'postgres://one/data', ssl: true, sslCaPath }, import.meta.dirname);
+  expect(() => address('server-address.test.ts')).toThrow(
+    /^storage\.sslCaPath: cannot use .*server-address\.test\.ts: .*expected certificates in PEM$/,
+  );
+  expect(() => address('nowhere.pem')).toThrow(/^storage\.sslCaPath: cannot use .*nowhere\.pem: ENOENT/);
 });

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
@@ -16,10 +17,22 @@ export function serverAddress(
 ): ServerAddress {
   if (url === undefined) throw new Error('storage.url: is missing; driver "postgres" needs it');
   if (sslCaPath === undefined) return ssl ? { url, ssl } : { url };
+  return { url, ssl: { ca: readAuthority(resolve(homeDir, sslCaPath)) } };
+}
+
+function readAuthority(file: string): string {
   try {
-    return { url, ssl: { ca: readFileSync(resolve(homeDir, sslCaPath), 'utf8') } };
+    const ca = readFileSync(file, 'utf8');
+    // Without a certificate the server would be checked against no authority at all, and the reason would not be named.
+    new X509Certificate(ca);
+    return ca;
   } catch (error) {
-    throw new Error(`storage.sslCaPath: cannot read ${sslCaPath}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(
+      `storage.sslCaPath: cannot use ${file}: ${error instanceof Error ? error.message : String(error)}; expected certificates in PEM`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -11,7 +11,7 @@ import { createLanes } from './lanes.ts';
 import { Link } from './link.ts';
 import { placeOf } from './place.ts';
 import { migratePostgres } from './migrate.ts';
-import { explainPostgresError, isConnectionFailure, isDiskFailure, LostConnection } from './postgres-errors.ts';
+import { explainPostgresError, isConnectionFailure, isDiskFailure, isUnknownAuthority, LostConnection, sqlState } from './postgres-errors.ts';
 import { createReads } from './reads.ts';
 import { type Inspection, inspectServer } from './server-settings.ts';
 import { createTransactions } from './transaction.ts';
@@ -79,6 +79,8 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     onFault(fault, reason);
   }
   function onReach(error: unknown): void {
+    // The server allows no more connections: the open ones continue to write.
+    if (sqlState(error) === '53300' && lanes.some(({ current }) => current !== undefined)) return;
     isAway = error !== undefined;
     report(error instanceof Error ? error.message : undefined);
   }
@@ -249,6 +251,10 @@ async function starting<T>({ address, clock }: PostgresStorageOptions, step: () 
 function explainStart(error: unknown, url: string): StartError {
   if (error instanceof StartError) return error;
   const explained = isDiskFailure(error) ? explainPostgresError(error) : error;
-  const text = explained instanceof Error ? explained.message : String(explained);
+  const text = isUnknownAuthority(error)
+    ? 'no known authority has signed its certificate: name the file of its authority in storage.sslCaPath'
+    : explained instanceof Error
+      ? explained.message
+      : String(explained);
   return new StartError('unusable', `Cannot use the database ${placeOf(url)}: ${text}`, { cause: error });
 }

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { systemClock } from '../../clock.ts';
+import { keepProcessAlive, systemClock } from '../../clock.ts';
 import { watchHeartbeat } from '../../lifecycle/watchdog.ts';
 import { Failure, indexOperations, type Unit } from '../unit.ts';
 import { toWireError, type WireError } from '../wire-error.ts';
@@ -10,7 +10,12 @@ import type { CallKind, FromThread, ThreadData, ToThread } from './wire.ts';
 type Serve = (kind: CallKind, unit: Unit) => Promise<unknown>;
 
 /** The body of the threads of this engine; `workerData` says which one it is. */
-export async function servePostgres(parts: PostgresParts): Promise<void> {
+export function servePostgres(parts: PostgresParts): Promise<void> {
+  // While it waits for a server that is not there yet, a thread has nothing but a timer.
+  return keepProcessAlive(openParts(parts));
+}
+
+async function openParts(parts: PostgresParts): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error('servePostgres runs in a worker thread only');
   const send = (message: FromThread) => port.postMessage(message);

@@ -6,7 +6,7 @@ export interface Challenge {
   readonly scope?: string | undefined;
 }
 
-/** Returns what a person does next. */
+/** Returns what a person does next. Not after a colon: the redactor takes "authorization: …" for a header. */
 export function nextStepOf(server: string): string {
   return `run \`gatehouse mcp authorize ${server}\`, or use the button Authorize in the dashboard`;
 }
@@ -23,7 +23,7 @@ export class AuthorizationNeeded extends NotAuthorized {
     super(
       'unavailable',
       isChallenged
-        ? `The MCP server "${server}" needs authorization: ${nextStepOf(server)}`
+        ? `The MCP server "${server}" needs authorization; ${nextStepOf(server)}`
         : `The MCP server "${server}" answers 401: set its Authorization header, or, if it is authorized by OAuth, ${nextStepOf(server)}`,
     );
     this.isChallenged = isChallenged;
@@ -35,7 +35,7 @@ export class ScopeNeeded extends NotAuthorized {
   constructor(server: string, scopes: readonly string[]) {
     super(
       'unavailable',
-      `The MCP server "${server}" needs a wider authorization${scopes.length === 0 ? '' : ` (${scopes.join(', ')})`}: ${nextStepOf(server)}; the call was not made`,
+      `The MCP server "${server}" needs a wider authorization${scopes.length === 0 ? '' : ` (${scopes.join(', ')})`}; ${nextStepOf(server)}; the call was not made`,
     );
   }
 }

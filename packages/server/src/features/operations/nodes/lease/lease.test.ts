@@ -72,7 +72,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   });
 
   test('a holder that renews keeps it; one that is silent loses it, and learns so', async () => {
-    const frozen = createStepClock();
+    const frozen = createStepClock(systemClock.now());
     const [silent, other] = [node('silent', { clock: frozen }), node('other')];
     await silent.lease.standBy();
     await other.lease.standBy();
@@ -94,7 +94,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   });
 
   test('a daemon stops by its own clock before its lease ends, and continues when nobody took over', async () => {
-    const clock = createStepClock();
+    const clock = createStepClock(systemClock.now());
     let isCut = false;
     const { lease, events } = node('cut', { clock, connect: async () => (isCut ? Promise.reject(new Error('cut off')) : connect()) });
     await lease.standBy();
@@ -117,8 +117,8 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   });
 
   test('after the database was away nobody is taken for dead before it could have renewed', async () => {
-    const clock = createStepClock();
-    const [gone, waiting] = [node('gone', { clock: createStepClock() }), node('waiting', { clock })];
+    const clock = createStepClock(systemClock.now());
+    const [gone, waiting] = [node('gone', { clock: createStepClock(systemClock.now()) }), node('waiting', { clock })];
     await gone.lease.standBy();
     expect(await gone.lease.tryAcquire(160)).toMatchObject({ acquired: true });
     await waiting.lease.standBy();
@@ -133,7 +133,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   });
 
   test('a take-over waits for a commit under way, and refuses the next one', async () => {
-    const [dead, next] = [node('dead', { clock: createStepClock() }), node('next')];
+    const [dead, next] = [node('dead', { clock: createStepClock(systemClock.now()) }), node('next')];
     await dead.lease.standBy();
     await dead.lease.tryAcquire(160);
     await next.lease.standBy();
@@ -156,7 +156,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   });
 
   test('a standby that was claimed while it was silent registers again', async () => {
-    const clock = createStepClock();
+    const clock = createStepClock(systemClock.now());
     const { lease } = node('slept', { clock });
     await lease.standBy();
     await client.query(`UPDATE node SET state = 'claimed', claimed_by = 'other'`);
@@ -171,6 +171,27 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     await lease.standBy();
     await expect(lease.tryAcquire(159)).rejects.toMatchObject({ reason: 'newer_schema' });
     expect(await seat()).toEqual({ boot_id: '', fence: 0 });
+    await lease.release();
+  });
+
+  test('a clock that differs from that of the database is reported, and one that is far off takes nothing over', async () => {
+    const off = (ms: number) => createStepClock(systemClock.now() + ms);
+    for (const [ms, words] of [
+      [40_000, /is 40 s ahead of that of the database/],
+      [-40_000, /is 4\d s behind that of the database/],
+    ] as const) {
+      const { lease } = node(`off by ${ms}`, { clock: off(ms) });
+      await lease.standBy();
+      await expect(lease.tryAcquire(160)).rejects.toMatchObject({ reason: 'clock_off', message: expect.stringMatching(words) });
+      await lease.release();
+    }
+    expect(await seat()).toEqual({ boot_id: '', fence: 0 });
+    const warnings: string[] = [];
+    const log = { ...silentLog, warn: (_: object, text: string) => void warnings.push(text) };
+    const { lease } = node('a little off', { clock: off(10_000), log });
+    await lease.standBy();
+    expect(await lease.tryAcquire(160)).toMatchObject({ acquired: true });
+    expect(warnings).toEqual([expect.stringMatching(/is 10 s ahead of that of the database: synchronize both/)]);
     await lease.release();
   });
 

@@ -80,6 +80,7 @@ export interface NodeLease {
 export const leaseTimes: LeaseTimes = { leaseMs: 10_000, renewMs: 3_000, marginMs: 2_000, retryMs: 500 };
 
 const HolderRow = z.object({
+  nowMs: z.int(),
   bootId: z.string(),
   fence: z.int(),
   schemaVersion: z.int(),
@@ -88,6 +89,11 @@ const HolderRow = z.object({
   address: z.string().nullable(),
   state: z.enum(['free', 'lapsed', 'held']),
 });
+
+/** Times of rows are those of the daemon: jobs, budgets and limits of one whose clock is far off would come early or late. */
+const clockWarningMs = 2_000;
+const clockRefusalMs = 30_000;
+const Renewed = z.object({ nowMs: z.int() });
 
 const Found = z.object({ found: z.union([z.boolean(), z.int()]).transform(Boolean) });
 
@@ -103,6 +109,7 @@ export function createLease(options: LeaseOptions): NodeLease {
   let isRegistered = false;
   let isLost = false;
   let isFailing = false;
+  let isClockOff = false;
   let isEnded = false;
   /** Silence after the database was away may be its fault: nothing is taken over before others could have renewed. */
   let patientUntilMs = Number.NEGATIVE_INFINITY;
@@ -139,10 +146,26 @@ export function createLease(options: LeaseOptions): NodeLease {
 
   async function renew(): Promise<void> {
     const [sentAtMs, sentUptimeMs] = [clock.monotonic(), machineUptimeMs()];
+    const beforeMs = clock.now();
+    const [row] =
+      fence === undefined
+        ? await run(statements.renewStandby, [bootId, times.leaseMs, address])
+        : await run(statements.renewActive, [bootId, times.leaseMs, address, fence]);
+    if (row !== undefined) noteClock(beforeMs, Renewed.parse(row).nowMs);
     if (fence === undefined) {
-      if ((await run(statements.renewStandby, [bootId, times.leaseMs, address])).length === 0) await register();
-    } else if ((await run(statements.renewActive, [bootId, times.leaseMs, address, fence])).length === 0) lose();
+      if (row === undefined) await register();
+    } else if (row === undefined) lose();
     else noteRenewal(sentAtMs, sentUptimeMs);
+  }
+
+  /** Returns how far this daemon's clock is ahead of that of the database, at least; `beforeMs` is the time at which it was asked. */
+  function noteClock(beforeMs: number, nowMs: number): number {
+    const afterMs = clock.now();
+    const aheadMs = beforeMs > nowMs ? beforeMs - nowMs : Math.min(0, afterMs - nowMs);
+    const isOff = Math.abs(aheadMs) > clockWarningMs;
+    if (isOff && !isClockOff) log.warn({ aheadMs }, `The clock of this machine is ${describeOffset(aheadMs)} that of the database: synchronize both`);
+    isClockOff = isOff;
+    return aheadMs;
   }
 
   const register = () => run(statements.register, [bootId, self.homeId, address, self.version, times.leaseMs]);
@@ -202,9 +225,19 @@ export function createLease(options: LeaseOptions): NodeLease {
       );
   }
 
+  function refuseClock(aheadMs: number): void {
+    if (Math.abs(aheadMs) > clockRefusalMs)
+      throw new StartError(
+        'clock_off',
+        `The clock of this machine is ${describeOffset(aheadMs)} that of the database: jobs and budgets would follow a wrong time. Synchronize both clocks.`,
+      );
+  }
+
   async function acquire(schemaVersion: number): Promise<Attempt> {
     const [sentAtMs, sentUptimeMs] = [clock.monotonic(), machineUptimeMs()];
+    const beforeMs = clock.now();
     const found = await readHolder();
+    refuseClock(noteClock(beforeMs, found.nowMs));
     // It is this daemon after a commit whose answer was lost.
     const got = found.bootId === bootId && found.state === 'held' ? found.fence : isOpen(found) ? await takeOver(schemaVersion) : undefined;
     if (got === undefined) return { acquired: false, holder: found };
@@ -260,4 +293,8 @@ export function createLease(options: LeaseOptions): NodeLease {
       return inTurn(end);
     },
   };
+}
+
+function describeOffset(aheadMs: number): string {
+  return `${Math.round(Math.abs(aheadMs) / 1000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
 }

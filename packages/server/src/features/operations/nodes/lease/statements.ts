@@ -18,17 +18,17 @@ export const register = `
 /** $1 boot, $2 lease, $3 address. */
 export const renewStandby = `
   UPDATE node SET lease_until_ms = ${now} + $2, renewed_at_ms = ${now}, address = $3
-  WHERE boot_id = $1 AND state = 'live' RETURNING 1`;
+  WHERE boot_id = $1 AND state = 'live' RETURNING ${now} AS "nowMs"`;
 
 /** $1 boot, $2 lease, $3 address, $4 fence. Waits for a take-over under way, and fails after it. */
 export const renewActive = `
   WITH held AS (SELECT 1 FROM active_node WHERE id = 1 AND boot_id = $1 AND fence = $4 FOR SHARE)
   UPDATE node SET lease_until_ms = ${now} + $2, renewed_at_ms = ${now}, address = $3
-  FROM held WHERE boot_id = $1 AND state IN ('live', 'draining') RETURNING 1`;
+  FROM held WHERE boot_id = $1 AND state IN ('live', 'draining') RETURNING ${now} AS "nowMs"`;
 
 /** The holder of the lease: `free` after a stop in order, `lapsed` after silence. */
 export const readHolder = `
-  SELECT a.boot_id AS "bootId", a.fence, a.schema_version AS "schemaVersion",
+  SELECT ${now} AS "nowMs", a.boot_id AS "bootId", a.fence, a.schema_version AS "schemaVersion",
     (SELECT max(compatible_from) FROM schema_migration) AS "compatibleFrom", n.version, n.address,
     CASE WHEN n.boot_id IS NULL OR n.state NOT IN ('live', 'draining') THEN 'free' WHEN n.lease_until_ms <= ${now} THEN 'lapsed' ELSE 'held' END AS state
   FROM active_node a LEFT JOIN node n ON n.boot_id = a.boot_id WHERE a.id = 1`;
