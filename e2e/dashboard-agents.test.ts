@@ -72,6 +72,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       await using session = await logIn();
       const { page, complaints } = session;
       await openAgent(page);
+      await page.getByRole('button', { name: 'JSON: Configuration' }).click();
       const text = page.getByLabel('Configuration as JSON');
       const whole: { maxSteps: number } = JSON.parse(await text.inputValue());
       const apply = page.getByRole('button', { name: 'Apply' });
@@ -437,7 +438,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     await page.getByRole('button', { name: 'Deny' }).click();
     await waiting;
     await openAgent(page);
-    await page.getByLabel('Configuration as JSON').waitFor();
+    await page.getByRole('heading', { level: 2, name: 'Model' }).waitFor();
     expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.getByRole('link', { name: 'Workspace' }).click();
     const files = page.getByRole('navigation', { name: 'Files' });

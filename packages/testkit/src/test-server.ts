@@ -22,6 +22,8 @@ export interface TestServerOptions {
   readonly archives?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['archives']>;
   /** Names and addresses of the test's own web servers: no other non-public address is reached. */
   readonly egress?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['egress']>;
+  /** Fetches lists of models; without it none are requested. */
+  readonly probe?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['probe']>;
   /** What MCP clients are offered instead of the agents. */
   readonly mcpOffer?: McpOffer;
   /** Variables of the daemon; with them `${NAME}` in the configuration is a reference. */
@@ -150,7 +152,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       ...(options.egress && { egress: options.egress }),
       ...(options.archives && { archives: options.archives }),
       ...(options.mcpOffer && { mcpOffer: options.mcpOffer }),
-      probe: null,
+      probe: options.probe ?? null,
       load: { loopDelayMs: () => 0, overload: () => undefined, [Symbol.dispose]() {} },
       badResults: 'throw',
     },

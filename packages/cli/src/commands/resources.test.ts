@@ -125,7 +125,7 @@ test('a failure is reported in one line and sets its exit code', async () => {
 test('models: list and test', async () => {
   await using session = await open();
   const rows = cells((await session.run('models', '--provider', 'mock')).out);
-  expect(rows[0]).toEqual(['MODEL', 'CONTEXT', 'OUTPUT', 'READS', '$ IN', '$ OUT', 'CONFIRMED']);
+  expect(rows[0]).toEqual(['MODEL', 'CONTEXT', 'OUTPUT', 'READS', '$ IN', '$ OUT', 'PRICE FROM', 'CONFIRMED']);
   expect(rows.find(([name]) => name === 'mock/mock-other')).toMatchObject([
     'mock/mock-other',
     '4096',
@@ -133,6 +133,7 @@ test('models: list and test', async () => {
     expect.stringContaining('text'),
     '3',
     '6',
+    'config',
     'yes',
   ]);
   expect((await session.run('models', 'list', '--provider', 'nobody')).out).toBe('No models.\n');

@@ -104,7 +104,9 @@ export const AgentExec = z
       .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'expected the name of an environment variable'))
       .max(64)
       .default([])
-      .describe("Names of variables of the daemon's environment that commands see; all others are cleared."),
+      .describe(
+        "Names of variables of the daemon's environment that commands see; all others are cleared. Names of secrets (`SERVICE_TOKEN`) are looked up in the secret store, too.",
+      ),
     memoryMb: z.int().min(16).optional().describe('Memory of a command, in MiB.'),
     processes: z.int().min(1).optional().describe('Processes and threads of a command at once.'),
     cpuSeconds: z.int().min(1).optional().describe('Processor time of each process, in seconds.'),

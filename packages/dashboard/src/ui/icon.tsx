@@ -37,6 +37,7 @@ const paths = {
   branch: 'M6 4v16M6 9h6a4 4 0 0 1 4 4v1M4 4h4M4 20h4M13 14h6v6h-6z',
   graph: 'M3 9h6v6H3zM15 3h6v6h-6zM15 15h6v6h-6zM9 11l6-4M9 13l6 4',
   hook: 'M12 4v9a4 4 0 1 1-8 0v-1l2.5 2M12 4h5M17 4v16M14 20h6',
+  up: 'M12 19V5M5 12l7-7 7 7',
   chevron: 'M6 9l6 6 6-6',
   sliders: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 4.5v5M10 14.5v5',
   folder: 'M3 6h6l2 2h10v11H3z',

@@ -2,6 +2,7 @@ import type { RootConfig } from '../config-schema.ts';
 import { modelNamesOf } from '../features/agents/agents/model-names.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Live } from '../kernel/config/live.ts';
+import type { Log } from '../kernel/log.ts';
 import { type ConfiguredModels, createModels, type ModelSettings } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
 import { createEmbedder } from '../llm/embeddings.ts';
@@ -34,7 +35,7 @@ export async function wireModels(
   // Keys of vendors that are not configured are searched for in the store, too.
   building.use(secrets.api.onChange(() => (settings.current.modelsConfig.discover ? models.reconfigure(settings.current) : undefined)));
   const isProbing = overrides.probe !== null;
-  if (isProbing) building.use(listInBackground(models, settings, clock));
+  if (isProbing) building.use(listInBackground(models, settings, { clock, log: log.module('models') }));
   const providers = live((whole) => whole.providers);
   const embedder = createEmbedder(config.embedding, { providers, clock });
   if (embedder !== undefined) building.use(embedder);
@@ -53,14 +54,20 @@ const listAfterMs = 3_000;
 const listEveryMs = 3_600_000;
 
 /** Asks providers for their models: a little after the start and after each change, as long as `models.fetch` says so. */
-function listInBackground(models: ConfiguredModels, settings: Live<ModelSettings>, clock: Clock): AsyncDisposable {
+function listInBackground(
+  models: ConfiguredModels,
+  settings: Live<ModelSettings>,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): AsyncDisposable {
   const ending = new AbortController();
   let asking = Promise.resolve();
   let cancel = () => {};
   const schedule = (ms: number): void => {
     cancel();
     cancel = clock.after(ms, () => {
-      asking = asking.then(() => models.refreshStale(ending.signal));
+      asking = asking
+        .then(() => models.refreshStale(ending.signal))
+        .catch((error: unknown) => log.error({ err: error }, 'Failed to add the models that providers list'));
       schedule(listEveryMs);
     });
   };

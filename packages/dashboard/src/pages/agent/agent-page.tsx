@@ -5,7 +5,7 @@ import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import { ConfigTab } from './config-tab.tsx';
+import { AgentEditor } from './agent-editor.tsx';
 import { McpTab } from './mcp-tab.tsx';
 import { SkillsTab } from './skills-tab.tsx';
 import { ToolsTab } from './tools-tab.tsx';
@@ -67,7 +67,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
             label="Agent sections"
             tabs={tabs.map(({ path: own, name }) => ({ to: own === '' ? path : `${path}/${own}`, name, current: own === part }))}
           />
-          {part === '' && <ConfigTab agent={agent} onChanged={found.reload} />}
+          {part === '' && <AgentEditor agent={agent} onChanged={found.reload} />}
           {part === 'workspace' && <WorkspaceTab agentId={agentId} />}
           {part === 'tools' && <ToolsTab agent={agent} onChanged={found.reload} />}
           {part === 'skills' && <SkillsTab agentId={agentId} />}

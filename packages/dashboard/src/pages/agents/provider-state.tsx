@@ -8,7 +8,7 @@ import { Badge, Button, Failure, Notice, type Tone } from '../../ui/parts.tsx';
 
 export type ProviderState = Result<'providers.list'>['providers'][number];
 
-const tones: Readonly<Record<ProviderState['state'], Tone>> = { ok: 'good', refused: 'bad', cooling: 'warn', unreachable: 'bad' };
+export const stateTones: Readonly<Record<ProviderState['state'], Tone>> = { ok: 'good', refused: 'bad', cooling: 'warn', unreachable: 'bad' };
 const meanings: Readonly<Record<Exclude<ProviderState['state'], 'ok'>, string>> = {
   refused: 'The provider refused the credentials of this gateway.',
   cooling: 'The provider asked the gateway to wait.',
@@ -35,7 +35,7 @@ export function useProviderStates(): Loaded<readonly ProviderState[]> {
 
 export function ProviderBadge({ state: { state, untilMs } }: { readonly state: ProviderState }) {
   const until = untilMs === undefined ? '' : state === 'cooling' ? ` until ${clockTime(untilMs)}` : `, next call ${clockTime(untilMs)}`;
-  return <Badge tone={tones[state]}>{state === 'ok' ? 'ok' : `${state}${until}`}</Badge>;
+  return <Badge tone={stateTones[state]}>{state === 'ok' ? 'ok' : `${state}${until}`}</Badge>;
 }
 
 /** Explains why a provider is paused, with a button to retry now. */
@@ -59,7 +59,7 @@ export function ProviderTrouble({ state, onChanged }: { readonly state: Provider
         </Notice>
       )}
       {state.state !== 'ok' && (
-        <div className={`notice ${tones[state.state]}`} role="status">
+        <div className={`notice ${stateTones[state.state]}`} role="status">
           <div>
             <p>
               {meanings[state.state]} <span className="hint">First seen {ago(state.sinceMs)}.</span>

@@ -1,21 +1,25 @@
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Empty } from '../../ui/parts.tsx';
+import type { Change } from '../../ui/schema/changes.ts';
 import { SettingFormContext } from '../../ui/schema/form.ts';
 import type { Setting } from '../../ui/schema/setting.ts';
 import { elementId, partOf } from '../../ui/schema/setting-props.tsx';
 import { SettingView } from '../../ui/schema/setting-view.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
-import { SaveBar } from './save-bar.tsx';
+import { SaveBar } from '../../ui/schema/save-bar.tsx';
+import { useCheck } from '../../ui/schema/use-check.ts';
+import type { Draft } from '../../ui/schema/use-draft.ts';
+import { useSession } from '../../data/context.ts';
+import { outlookOf, previewChanges } from './preview.ts';
+import { ReviewDialog } from './review-dialog.tsx';
 import { SearchResults } from './search-results.tsx';
 import { findableSettings } from './search-settings.ts';
 import { groupSections } from './section-groups.ts';
 import { SectionView } from './section-view.tsx';
-import { useCheck } from './use-check.ts';
-import type { Config, ConfigSchema } from './use-config.ts';
-import type { Draft } from './use-draft.ts';
+import type { Config, ConfigSchema } from '../../data/use-config.ts';
 
 /** All settings, a section at a time, or those that a search finds. */
 export function ConfigTab({
@@ -37,7 +41,9 @@ export function ConfigTab({
   const reached = useRef<object>(undefined);
   const findable = useMemo(() => findableSettings(sections, lookup), [sections, lookup]);
   const groups = useMemo(() => groupSections(sections), [sections]);
-  const check = useCheck(draft.changes, draft.digest);
+  const { client } = useSession();
+  const ask = useCallback((changes: readonly Change[], signal: AbortSignal) => previewChanges(client, changes, signal), [client]);
+  const check = useCheck(draft.changes, draft.digest, ask);
   const errors = useMemo(
     (): FieldErrors => (draft.problems.size === 0 ? check.errors : new Map([...check.errors, ...draft.problems])),
     [check, draft.problems],
@@ -140,7 +146,17 @@ export function ConfigTab({
               errors={errors}
             />
           )}
-          <SaveBar draft={draft} check={check} errors={errors} reload={reload} onShow={show} findable={findable} />
+          <SaveBar
+            draft={draft}
+            check={check}
+            errors={errors}
+            outlook={check.preview === undefined ? undefined : outlookOf(check.preview)}
+            review={(onClose, onSaved) => <ReviewDialog draft={draft} check={check} reload={reload} onClose={onClose} onSaved={onSaved} />}
+            onShow={(id) => {
+              const found = findable.find(({ setting }) => setting.id === id)?.setting;
+              return found === undefined ? undefined : () => show(found);
+            }}
+          />
         </div>
       </div>
     </SettingFormContext>

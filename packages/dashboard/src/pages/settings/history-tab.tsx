@@ -7,7 +7,7 @@ import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { GitDiffView } from '../../ui/diff-view.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
-import type { Config } from './use-config.ts';
+import type { Config } from '../../data/use-config.ts';
 
 export type Version = Result<'config.history'>['entries'][number];
 

@@ -2,8 +2,8 @@ import { RestartNow } from '../../restart-now.tsx';
 import { ChangeList } from '../../ui/change-list.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Notice } from '../../ui/parts.tsx';
-import type { Config } from './use-config.ts';
-import type { Draft } from './use-draft.ts';
+import type { Config } from '../../data/use-config.ts';
+import type { Draft } from '../../ui/schema/use-draft.ts';
 
 /** What holds for the whole configuration: a file that cannot be used, a restart that is due, and changes of others. */
 export function SettingsNotices({ config: { fault, restartNeeded }, draft }: { readonly config: Config; readonly draft: Draft }) {

@@ -7,15 +7,10 @@ import { ChangeList } from '../../ui/change-list.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { GitDiffView } from '../../ui/diff-view.tsx';
 import { Button, Failure, Notice } from '../../ui/parts.tsx';
-import { type Check, toWire } from './use-check.ts';
-import type { Draft } from './use-draft.ts';
-
-/** What a save did. */
-export interface Saved {
-  readonly version: number;
-  readonly changed: readonly string[];
-  readonly restart: readonly string[];
-}
+import type { Saved } from '../../ui/schema/save-bar.tsx';
+import type { Check } from '../../ui/schema/use-check.ts';
+import type { Draft } from '../../ui/schema/use-draft.ts';
+import { type Preview, toWire } from './preview.ts';
 
 /** Shows what would be written to config.yaml, and writes it unless the file has changed since. */
 export function ReviewDialog({
@@ -26,7 +21,7 @@ export function ReviewDialog({
   onClose,
 }: {
   readonly draft: Draft;
-  readonly check: Check;
+  readonly check: Check<Preview>;
   readonly reload: () => void;
   readonly onSaved: (saved: Saved) => void;
   readonly onClose: () => void;
@@ -45,7 +40,12 @@ export function ReviewDialog({
         ifDigest: digest,
         ...(guarded.length > 0 && { confirm: true }),
       });
-      onSaved({ version, changed, restart });
+      const live = changed.filter((key) => !restart.includes(key));
+      const parts = [
+        live.length > 0 ? `In force now: ${listed(live)}.` : undefined,
+        restart.length > 0 ? `In force after a restart: ${listed(restart)}.` : undefined,
+      ];
+      onSaved({ title: `Saved as version ${version}.`, detail: parts.filter((part) => part !== undefined).join(' ') });
     } finally {
       // After a conflict the changes move onto the new version, and are shown here again.
       reload();
@@ -122,4 +122,8 @@ function Outcome({ live, restart }: { readonly live: readonly string[]; readonly
       )}
     </dl>
   );
+}
+
+function listed(keys: readonly string[]): string {
+  return keys.length > 8 ? `${keys.slice(0, 8).join(', ')} and ${keys.length - 8} more` : keys.join(', ');
 }

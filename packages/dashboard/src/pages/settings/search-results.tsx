@@ -7,8 +7,8 @@ import { isRecord, valueAt } from '../../ui/schema/paths.ts';
 import { entrySetting, type Setting } from '../../ui/schema/setting.ts';
 import { SettingView } from '../../ui/schema/setting-view.tsx';
 import { type Findable, searchSettings, shownId } from './search-settings.ts';
-import type { Config } from './use-config.ts';
-import type { Draft } from './use-draft.ts';
+import type { Config } from '../../data/use-config.ts';
+import type { Draft } from '../../ui/schema/use-draft.ts';
 
 /** Results rendered at once. */
 const pageSize = 40;

@@ -7,13 +7,18 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { ConfigTab } from './config-tab.tsx';
 import { HistoryTab } from './history-tab.tsx';
 import { SettingsNotices } from './notices.tsx';
-import { type Config, type ConfigSchema, useConfig, useConfigSchema } from './use-config.ts';
-import { useDraft } from './use-draft.ts';
+import { ProvidersTab } from './providers-tab.tsx';
+import { SecretsTab } from './secrets-tab.tsx';
+import { useModelNames } from '../../data/model-names.ts';
+import { type Config, type ConfigSchema, useConfig, useConfigSchema } from '../../data/use-config.ts';
+import { useDraft } from '../../ui/schema/use-draft.ts';
 
 export const settingsPath = '/settings';
 
 const tabs = [
   { path: '', name: 'Configuration' },
+  { path: 'providers', name: 'Providers' },
+  { path: 'secrets', name: 'Secrets' },
   { path: 'history', name: 'History' },
 ] as const;
 
@@ -66,12 +71,14 @@ function Settings({
   readonly tab: string;
   readonly section: string | undefined;
 }) {
-  const draft = useDraft(config, schema.lookup);
+  const draft = useDraft(config, schema.lookup, useModelNames());
   useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, 'The changed settings are not saved. Leave anyway?', settingsPath);
   return (
     <>
       <SettingsNotices config={config} draft={draft} />
       {tab === '' && <ConfigTab config={config} draft={draft} schema={schema} section={section} reload={reload} />}
+      {tab === 'providers' && <ProvidersTab config={config} />}
+      {tab === 'secrets' && <SecretsTab config={config} />}
       {tab === 'history' && <HistoryTab config={config} />}
       {!tabs.some(({ path }) => path === tab) && <Empty title="No such tab" />}
     </>

@@ -14,8 +14,8 @@ export interface SettingForm {
   readonly opened: Store<ReadonlySet<string>>;
   /** Keys that config.yaml has in another state than the running gateway, until a restart. */
   readonly waiting: ReadonlySet<string>;
-  /** Origin of a value that is set, for people. */
-  readonly origin: string;
+  /** Models of the catalog, to choose from. */
+  readonly models: readonly string[];
 }
 
 export const SettingFormContext = createContext<SettingForm | undefined>(undefined);

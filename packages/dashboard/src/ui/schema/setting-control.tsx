@@ -1,18 +1,7 @@
 import { useState } from 'react';
 import { hiddenSecret } from './changes.ts';
-import type { Setting } from './setting.ts';
-
-/** What a control needs: the value of the draft, undefined where the key is not set. */
-export interface ControlProps {
-  readonly setting: Setting;
-  readonly value: unknown;
-  /** The value that holds without one in the draft. */
-  readonly fallback: unknown;
-  readonly onChange: (value: unknown) => void;
-  readonly onProblem: (message: string | undefined) => void;
-  readonly error: string | undefined;
-  readonly own: { readonly id: string; readonly 'aria-describedby': string | undefined; readonly 'aria-invalid': boolean | undefined };
-}
+import type { ControlProps } from './control-props.ts';
+import { ModelControl, ModelListControl } from './model-control.tsx';
 
 /** The control that fits the schema of a key. A reference such as `${NAME}` is edited as a text wherever it may stand for a value. */
 export function SettingControl(props: ControlProps) {
@@ -30,8 +19,10 @@ export function SettingControl(props: ControlProps) {
     case 'choices':
       return <ChoicesControl {...props} options={shape.options} />;
     case 'lines':
+      if (setting.path.at(-1) === 'fallbackModels') return <ModelListControl {...props} />;
       return <LinesControl {...props} />;
     case 'text':
+      if (setting.path.at(-1) === 'model') return <ModelControl {...props} />;
       return shape.long ? <LongTextControl {...props} /> : <TextControl {...props} />;
     default:
       return <JsonControl {...props} />;

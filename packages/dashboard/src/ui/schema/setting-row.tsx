@@ -60,37 +60,39 @@ export function SettingRow({ setting, value, stored, inForce, errors }: SettingP
         )}
         <div className="setting-meta">
           <span id={`${id}-meta`}>
-            {originOf({ setting, value, form: form.origin })}
+            {originOf(setting, value, isChanged)}
             {readable(setting, value ?? fallback)}
             {!setting.secret && forceOf({ setting, value, stored, inForce, isWaiting: form.waiting.has(setting.id) })}
           </span>
-          {isChanged && (
-            <Button small look="quiet" label={`Undo: ${setting.title}`} onClick={() => form.set(setting, stored)}>
-              Undo
-            </Button>
-          )}
-          {value !== undefined && (!setting.required || setting.isEntry) && (
-            <Button
-              small
-              look="quiet"
-              label={setting.isEntry ? `Remove: ${setting.title}` : `Use default: ${setting.title}`}
-              onClick={() => form.set(setting, undefined)}
-            >
-              {setting.isEntry ? 'Remove' : 'Use default'}
-            </Button>
-          )}
+          <span className="setting-actions">
+            {isChanged && (
+              <Button small look="quiet" label={`Undo: ${setting.title}`} onClick={() => form.set(setting, stored)}>
+                Undo
+              </Button>
+            )}
+            {value !== undefined && (!isChanged || stored !== undefined) && (!setting.required || setting.isEntry) && (
+              <Button
+                small
+                look="quiet"
+                label={setting.isEntry ? `Remove: ${setting.title}` : `Use default: ${setting.title}`}
+                onClick={() => form.set(setting, undefined)}
+              >
+                {setting.isEntry ? 'Remove' : 'Use default'}
+              </Button>
+            )}
+          </span>
         </div>
       </div>
     </div>
   );
 }
 
-function originOf({ setting, value, form }: { readonly setting: Setting; readonly value: unknown; readonly form: string }): string {
+function originOf(setting: Setting, value: unknown, isChanged: boolean): string {
   const { default: given } = setting;
   const lead = given === undefined || setting.isEntry ? '' : `Default: ${shownValue(given)}`;
   if (value === undefined) return lead === '' ? 'Not set' : lead;
   const names = typeof value === 'string' ? [...value.matchAll(/\$\{([A-Za-z_]\w*)\}/g)].map(([, name]) => name) : [];
-  const origin = names.length > 0 ? `From ${names.join(', ')}` : form;
+  const origin = names.length > 0 ? `From ${names.join(', ')}` : isChanged ? 'Not saved yet' : 'Set in config.yaml';
   return lead === '' ? origin : `${origin}. ${lead}`;
 }
 

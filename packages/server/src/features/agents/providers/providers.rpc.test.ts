@@ -346,3 +346,35 @@ test('a provider is not removed while webhooks, jobs or graphs name a model of i
   await server.client.call('graph.delete', { id: saved.id });
   expect(await remove()).toMatchObject({ removed: true });
 });
+
+test('models are requested in the background: after the start, after a change, and where there was no answer, hourly', async () => {
+  const asked: string[] = [];
+  let lists = false;
+  await using listing = await startTestServer({
+    clock,
+    env: { OPENAI_API_KEY: 'sk-of-the-vendor', OPENAI_BASE_URL: 'http://127.0.0.1:9/proxy' },
+    async probe(url) {
+      asked.push(url);
+      if (!lists) throw new Error('status 500');
+      return { data: [{ id: 'listed' }] };
+    },
+  });
+  const names = async () => {
+    const { providers } = await listing.client.call('providers.list', {});
+    return providers.find(({ provider }) => provider === 'openai')?.models.map(({ modelId }) => modelId);
+  };
+  expect(asked).toEqual([]);
+  clock.advance(3_000);
+  await expect.poll(() => asked).toEqual(['http://127.0.0.1:9/proxy/models']);
+  lists = true;
+  clock.advance(3_600_000);
+  await expect.poll(names).toContain('listed');
+  clock.advance(3_600_000);
+  await listing.client.call('config.patch', { path: 'providers.other', value: { type: 'groq', apiKey: 'k' }, confirm: true });
+  clock.advance(0);
+  await expect.poll(() => asked.slice(2)).toEqual(['https://api.groq.com/openai/v1/models']);
+  await listing.client.call('config.patch', { path: 'models.fetch', value: false, confirm: true });
+  clock.advance(86_400_000);
+  expect(await names()).toContain('listed');
+  expect(asked).toHaveLength(3);
+});

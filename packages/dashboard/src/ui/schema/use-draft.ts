@@ -2,13 +2,19 @@ import { useCallback, useMemo, useState } from 'react';
 import type { ConfigChange } from '../../data/config-changes.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import { createStore } from '../../data/store.ts';
-import { applyChanges, type Change, changesBetween } from '../../ui/schema/changes.ts';
-import type { SettingForm } from '../../ui/schema/form.ts';
-import { isRecord, isSame, pathText, valueAt, withoutValueAt, withValueAt } from '../../ui/schema/paths.ts';
-import type { Lookup } from '../../ui/schema/schema.ts';
-import type { Config } from './use-config.ts';
+import { applyChanges, type Change, changesBetween } from './changes.ts';
+import type { SettingForm } from './form.ts';
+import { isRecord, isSame, pathText, valueAt, withoutValueAt, withValueAt } from './paths.ts';
+import type { Lookup } from './schema.ts';
 
 type Document = Readonly<Record<string, unknown>>;
+
+/** A document as it is stored. */
+export interface Stored {
+  readonly digest: string;
+  readonly written: Document;
+  readonly restartNeeded: readonly string[];
+}
 
 /** A configuration that is being changed. */
 export interface Draft {
@@ -37,7 +43,7 @@ interface State {
 const none: FieldErrors = new Map();
 
 /** Holds the changes of a configuration, and moves them onto a newer one as soon as it is loaded. */
-export function useDraft(config: Config, lookup: Lookup): Draft {
+export function useDraft(config: Stored, lookup: Lookup, models: readonly string[]): Draft {
   const [state, setState] = useState<State>(() => begin(config));
   const current = state.digest === config.digest ? state : rebase(state, config);
   // During the render, so that no frame shows the old values as stored.
@@ -51,7 +57,7 @@ export function useDraft(config: Config, lookup: Lookup): Draft {
       lookup,
       opened,
       waiting,
-      origin: 'Set in config.yaml',
+      models,
       set: ({ id, path, keep }, value) =>
         edit(({ document, stored, problems }) => ({
           document: toDocument(value === undefined ? withoutValueAt(document, path, stored, keep) : withValueAt(document, path, value)),
@@ -60,7 +66,7 @@ export function useDraft(config: Config, lookup: Lookup): Draft {
       report: (id, problem) =>
         edit(({ problems }) => ({ problems: problem === undefined ? without(problems, id) : new Map([...problems, [id, problem]]) })),
     }),
-    [lookup, opened, waiting, edit],
+    [lookup, opened, waiting, models, edit],
   );
   const { stored, document } = current;
   const changes = useMemo(() => changesBetween(stored, document), [stored, document]);
@@ -73,11 +79,11 @@ export function useDraft(config: Config, lookup: Lookup): Draft {
   };
 }
 
-function begin({ written, digest }: Config): State {
+function begin({ written, digest }: Stored): State {
   return { stored: written, digest, document: written, problems: none, meanwhile: [] };
 }
 
-function rebase(state: State, config: Config): State {
+function rebase(state: State, config: Stored): State {
   const document = toDocument(applyChanges(config.written, changesBetween(state.stored, state.document)));
   // A save of these changes themselves ends here.
   if (changesBetween(config.written, document).length === 0 && state.problems.size === 0) return begin(config);

@@ -1,11 +1,11 @@
 import type { Result } from '@gatehouse/contract';
 import { useEffect } from 'react';
-import { useSession } from '../../data/context.ts';
-import { type Loaded, useLoad } from '../../data/use-load.ts';
-import { useStore } from '../../data/store.ts';
-import { isRecord } from '../../ui/schema/paths.ts';
-import { createLookup, isSchema, type Lookup } from '../../ui/schema/schema.ts';
-import { childSettings, type Setting, settingOf } from '../../ui/schema/setting.ts';
+import { useSession } from './context.ts';
+import { type Loaded, useLoad } from './use-load.ts';
+import { useStore } from './store.ts';
+import { isRecord } from '../ui/schema/paths.ts';
+import { createLookup, isSchema, type Lookup } from '../ui/schema/schema.ts';
+import { childSettings, type Setting, settingOf } from '../ui/schema/setting.ts';
 
 /** The configuration of the gateway: what config.yaml says, and what is in force. */
 export interface Config {
