@@ -769,7 +769,10 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByText('Try again in 49 s.').waitFor();
       isFree = true;
       await page.clock.runFor(50_000);
-      await page.getByRole('button', { name: /^Revoke / }).first().waitFor();
+      await page
+        .getByRole('button', { name: /^Revoke / })
+        .first()
+        .waitFor();
       expect(await page.getByText('Try again in').count()).toBe(0);
     });
 

@@ -47,7 +47,7 @@ export function useLoad<T>(key: readonly unknown[], load: (signal: AbortSignal) 
   const reloadNow = useCallback(() => void reload(client, latestKey.current), [client]);
   const { error } = query;
   useEffect(() => {
-    // The request limit frees by itself: a page that was opened too soon fills without a click.
+    // The request limit frees on its own: a page that was opened too soon fills without a click.
     if (!(error instanceof GatehouseError) || error.code !== 'rate_limited' || error.retryAfterMs === undefined) return;
     const timer = setTimeout(reloadNow, error.retryAfterMs);
     return () => clearTimeout(timer);
