@@ -121,4 +121,27 @@ describe.skipIf(chromiumPath === undefined)('the first run in the dashboard', ()
     await page.getByText('5 of 5 done').waitFor();
     expect(complaints).toEqual([]);
   });
+
+  test('a new agent is made from a template, whose tools and limits replace the fields for them', async () => {
+    await using session = await openTab(browser, { bypassCSP: true });
+    const { page, complaints } = session;
+    await page.goto(link.replace('/#', '/agents#'));
+    await page.getByRole('button', { name: 'New agent' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Id').fill('scout');
+    await dialog.getByLabel('Steps per turn').waitFor();
+    await dialog.getByLabel('Template').selectOption('Researcher');
+    await dialog.getByText('Reads many sources, compares them and writes reports with references.').waitFor();
+    expect(await dialog.getByLabel('Steps per turn').count()).toBe(0);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
+    await dialog.getByLabel('Name').fill('Scout');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    const { config } = (await rpcCall({ token: await readToken(), port: daemon.port }, 'agents.get', { agentId: 'scout' })) as {
+      config: { name: string; maxSteps: number; tools: { allow: string[] } };
+    };
+    expect(config).toMatchObject({ name: 'Scout', maxSteps: 120, tools: { allow: expect.arrayContaining(['web_search', 'sessions_spawn']) } });
+    expect(await readFile(join(home, 'workspaces', 'scout', 'ROLE.md'), 'utf8')).toContain('You are a researcher');
+    expect(complaints).toEqual([]);
+  });
 });

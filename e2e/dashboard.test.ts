@@ -756,6 +756,26 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(used).toBeLessThan(30);
     });
 
+    test('fills a page that was opened beyond the request limit when the limit is free again', async () => {
+      await using tab = await openTab(browser, {});
+      const { page } = tab;
+      await page.clock.install();
+      let isFree = false;
+      await page.route('**/rpc', async (route) => {
+        if (isFree || route.request().postData()?.includes('"tokens.list"') !== true) return route.continue();
+        return route.fulfill({ status: 429, headers: { 'retry-after': '49' }, json: { error: { message: 'Too many requests' } } });
+      });
+      await page.goto(`${product.url}/tokens#token=${product.token}`);
+      await page.getByText('Try again in 49 s.').waitFor();
+      isFree = true;
+      await page.clock.runFor(50_000);
+      await page
+        .getByRole('button', { name: /^Revoke / })
+        .first()
+        .waitFor();
+      expect(await page.getByText('Try again in').count()).toBe(0);
+    });
+
     test('contacts only its own server, whatever an address contains', async () => {
       await using canary = await startCanary();
       const names = [

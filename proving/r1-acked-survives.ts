@@ -80,7 +80,7 @@ const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
 const tokensPerTurn = 30;
 
 /** The kill comes within this time after the clients started. */
-const killWithinMs = 300;
+const killWithinMs = 500;
 /** Rounds in addition to those of the options, until the condition of a short run holds. */
 const mostMore = 30;
 

@@ -147,6 +147,9 @@ async function verify(old: Old, daemon: Daemon): Promise<void> {
 const History = z.looseObject({ messages: z.array(z.looseObject({ content: z.string() })), total: z.number() });
 const Stats = z.looseObject({ providers: z.array(z.looseObject({ callCount: z.number() })) });
 const Remembered = z.looseObject({ results: z.array(z.looseObject({ content: z.string() })) });
+const AgentView = z.looseObject({ config: z.record(z.string(), z.unknown()) });
+/** Values of agents that a form of today shows as they were stored. */
+const AgentValues = z.object({ name: z.string().optional(), model: z.string().optional(), maxSteps: z.int().optional() });
 const Found = z.looseObject({ results: z.array(z.looseObject({ sessionKey: z.string() })) });
 
 async function verifyInterfaces(old: Old): Promise<void> {
@@ -164,7 +167,11 @@ async function verifyInterfaces(old: Old): Promise<void> {
     if (calls !== rows['model_call']?.length) say(`${calls} model calls are counted, ${rows['model_call']?.length} were stored`);
   }
   if (schema >= 12) {
-    await rpcCall(keeper, 'agents.get', { agentId: 'scribe' });
+    for (const { id, config_json: json } of rows['agent'] ?? []) {
+      const { config } = AgentView.parse(await rpcCall(keeper, 'agents.get', { agentId: id }));
+      for (const [key, value] of Object.entries(AgentValues.parse(JSON.parse(String(json)))))
+        if (value !== undefined && config[key] !== value) say(`the agent ${String(id)} has another ${key}: ${String(config[key])}`);
+    }
     const spoke = await rpcCall(keeper, 'agent.execute', { message: 'Wake up', agentId: 'sleeper', sessionKey: 'ada:night' }).then(
       () => true,
       () => false,

@@ -28,7 +28,6 @@ describe.runIf(isPossible)('a daemon that takes over', () => {
       'run.kill × looping graph: its root run is ',
       'tokens.revoke × looping job: the token opens something',
       'agents.suspend × looping webhook: the agent answers',
-      'agents.delete × looping sub-agent: the agent is there',
       'session.delete × looping session.send: the conversation is there',
       '2 turns instead of 1',
     ])

@@ -7,7 +7,7 @@ changeExports({
   exports: {
     openPostgresStorage:
       (original: (options: object) => Promise<{ write(unit: object): Promise<{ error?: { kept?: unknown } }> }>) => async (options: object) => {
-        const stops = ['autonomy.kill', 'autonomy.revoke', 'subagents.kill', 'tokens.delete', 'agents.save', 'agents.delete', 'sessions.delete'];
+        const stops = ['autonomy.kill', 'autonomy.revoke', 'subagents.kill', 'tokens.delete', 'agents.save', 'sessions.delete'];
         const storage = await original(options);
         return {
           ...storage,

@@ -86,8 +86,15 @@ function tablesOf(db: DatabaseSync): readonly { readonly name: string }[] {
     );
 }
 
-/** Columns that a later migration rightly rewrites: since 18 the parts of its key determine the kind of a conversation. The others are marks of derived data. */
-const rewritten: Readonly<Record<string, readonly string[]>> = { conversation: ['kind', 'indexed_seq'], model_call: ['rolled_up'] };
+/**
+ * Columns that are rightly rewritten: since 18 the parts of its key determine the kind of a conversation, and since 170 the configuration of
+ * agents is moved into config.yaml. The others are marks of derived data.
+ */
+const rewritten: Readonly<Record<string, readonly string[]>> = {
+  agent: ['source', 'config_json'],
+  conversation: ['kind', 'indexed_seq'],
+  model_call: ['rolled_up'],
+};
 
 /** Returns which required rows a database file lacks, and other damage; nothing when it is intact. */
 export function faultsOfFile(file: string, rows: Readonly<Record<string, readonly Row[]>>, keeps: 'all' | 'meaning'): string[] {

@@ -185,6 +185,23 @@ describe('openclaw', () => {
     expect((await client.call('memory.browse', { agentId: 'main' })).total).toBe(5);
   });
 
+  test('a key that a provider refers to is taken from where it is, and a second one is listed', async () => {
+    await write({
+      'openclaw.json': `{ models: { providers: {
+        openai: { apiKey: '\${OPENAI_API_KEY}' }, anthropic: {}, proxy: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: '$MISSING_KEY' } } } }`,
+      '.env': `OPENAI_API_KEY=sk-of-the-variable\nANTHROPIC_API_KEY=${secret}\n`,
+      'agents/main/agent/auth-profiles.json': JSON.stringify({ profiles: { a: { type: 'api_key', provider: 'anthropic', key: 'sk-another' } } }),
+    });
+    const { take, left, failed } = await report('openclaw', '--apply');
+    expect([failed, named(take).slice(0, 3)]).toEqual([[], ['provider openai', 'provider anthropic', 'provider proxy']]);
+    expect(left.map(({ what }) => what)).toEqual(['key of provider proxy', 'another key of provider anthropic']);
+    const { secrets } = await server.client.call('env.list', {});
+    expect(secrets.map(({ name, usedBy }) => [name, usedBy])).toEqual([
+      ['ANTHROPIC_API_KEY', ['providers.anthropic.apiKey']],
+      ['OPENAI_API_KEY', ['providers.openai.apiKey']],
+    ]);
+  });
+
   test('an interrupted import is completed by the next one, and what was changed here stays', async () => {
     await write(openclaw);
     // What an earlier run had brought when it was interrupted, and a person changed since.
@@ -288,6 +305,12 @@ describe('open-webui', () => {
     const { take, left } = await report('open-webui');
     expect(named(take)).toEqual(['skill default/haiku', 'agent poet', 'file poet/ROLE.md']);
     expect(left).toMatchObject([{ from: 'prompts.json: [1]', reason: 'expected an object' }]);
+    createDatabase('views.db', [
+      `CREATE VIEW memory AS WITH RECURSIVE endless(content) AS (SELECT 1 UNION ALL SELECT content + 1 FROM endless) SELECT * FROM endless WHERE content < 0`,
+    ]);
+    const views = await report('open-webui', join(dir, 'views.db'));
+    expect(views.left.find(({ what }) => what === 'table memory')).toMatchObject({ reason: 'there is no such table' });
+    expect((await run('open-webui', '/does/not/exist')).err).toContain('it does not exist');
     await write({ 'webui.db': 'not a database at all, but long enough to be one'.repeat(100) });
     const { code, err } = await run('open-webui', join(dir, 'webui.db'));
     expect([code, err]).toEqual([1, expect.stringContaining('webui.db: expected an SQLite database')]);

@@ -11,6 +11,12 @@ test('every JSON text has its value', () => {
   );
 });
 
+test('a long number that is none fails at once', () => {
+  const started = performance.now();
+  expect(() => parseJson5(`[${'1'.repeat(200_000)}x]`)).toThrow(Json5Error);
+  expect(performance.now() - started).toBeLessThan(2_000);
+});
+
 test('what JSON5 adds is read', () => {
   const text = String.raw`// comment
   { plain: 1, $k_1: 'it\'s', "a": [1, .5, 2., +3, -0x10, Infinity,], /* inner */ 'b': 'two \

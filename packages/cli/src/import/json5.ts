@@ -107,7 +107,7 @@ export function parseJson5(text: string): unknown {
     if (first === '{') return readMembers(depth);
     if (first === '[') return readItems(depth);
     if (first === '"' || first === "'") return readText();
-    const number = take(/[+-]?(?:0[xX][\da-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$])/y);
+    const number = take(/[+-]?(?:0[xX][\da-fA-F]+|Infinity|NaN|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$])/y);
     if (number !== undefined) return number.startsWith('-') ? -Number(number.slice(1)) : Number(number.replace('+', ''));
     const word = take(/(?:true|false|null)(?![\w$])/y);
     return word === undefined ? fail('a value') : words[word];

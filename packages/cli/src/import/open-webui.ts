@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { stat } from 'node:fs/promises';
-import { CliError } from '../failure.ts';
+import { CliError, unreadable } from '../failure.ts';
 import type { Bundle, ImportedAgent, ImportedMemory, ImportedProvider, ImportedSkill, Left } from './bundle.ts';
 import { at, isValues, listOf, providerType, textOf, toName, type Values } from './parts.ts';
 import { SourceFolder } from './source-folder.ts';
@@ -17,7 +17,12 @@ const tablesLeft: Readonly<Record<string, string>> = {
 
 /** Reads `webui.db`, or the files that Open WebUI exports (models, prompts, memories), or a folder with them. */
 export async function readOpenWebUi(path: string): Promise<Bundle> {
-  const isFolder = await stat(path).then((found) => found.isDirectory());
+  const isFolder = await stat(path).then(
+    (found) => found.isDirectory(),
+    (error: Error) => {
+      throw unreadable(path, error);
+    },
+  );
   const source = await SourceFolder.open(isFolder ? path : dirname(path));
   const left: Left[] = [];
   const names = isFolder ? [...(await source.entries('.', 'file'))] : [basename(path)];

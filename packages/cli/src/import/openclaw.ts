@@ -43,10 +43,12 @@ export async function readOpenClaw(source: SourceFolder, nowMs: number): Promise
   for (const [section, reason] of Object.entries(sectionsLeft))
     if (section in config) left.push({ what: `section ${section}`, from: `${configFile}: ${section}`, reason });
   const agents = await readAgents(source, config, left);
-  const keys = { providers: readProviders(config, left), secrets: [] as ImportedSecret[], left };
   const { vars, shellEnv: _unused, ...plain } = at(config, 'env');
-  addVariables([...Object.entries(plain), ...Object.entries(at(vars))], `${configFile}: env`, keys);
-  addVariables(parseVariables((await source.text('.env')) ?? ''), '.env', keys);
+  const configured = [...Object.entries(plain), ...Object.entries(at(vars))];
+  const variables = parseVariables((await source.text('.env')) ?? '');
+  const keys = { providers: readProviders(config, new Map([...variables, ...configured]), left), secrets: [] as ImportedSecret[], left };
+  addVariables(configured, `${configFile}: env`, keys);
+  addVariables(variables, '.env', keys);
   await readAuthProfiles(source, keys);
   const { jobs, defaultJobs } = await readJobs(source, config, left, nowMs);
   for (const owner of jobs.keys())
@@ -151,21 +153,23 @@ function heartbeatOf(given: unknown, changes: string[]): { heartbeat?: NonNullab
   };
 }
 
-function readProviders(config: Values, left: Left[]): ImportedProvider[] {
+function readProviders(config: Values, variables: ReadonlyMap<string, unknown>, left: Left[]): ImportedProvider[] {
   return Object.entries(at(config, 'models', 'providers')).flatMap(([id, value]): ImportedProvider[] => {
     const from = `${configFile}: models.providers.${id}`;
     const baseUrl = textOf(at(value)['baseUrl']);
-    const key = textOf(at(value)['apiKey']);
+    const written = textOf(at(value)['apiKey']);
+    const reference = /^\$(?:(\w+)|\{(\w+)\})$/.exec(written ?? '');
+    const key = reference === null ? written : textOf(variables.get(reference[1] ?? reference[2] ?? ''));
     const type = providerType(id) ?? (textOf(at(value)['api'])?.startsWith('anthropic') === true ? 'anthropic' : 'openai-compatible');
     if (type === 'openai-compatible' && baseUrl === undefined) {
       left.push({ what: `provider ${id}`, from, reason: 'it has no baseUrl' });
       return [];
     }
-    if (key !== undefined && /^\$\{?\w+\}?$/.test(key))
+    if (reference !== null && key === undefined)
       left.push({
         what: `key of provider ${id}`,
         from,
-        reason: `it refers to ${key}: set it with \`gatehouse secrets set\``,
+        reason: `it refers to ${written}: set it with \`gatehouse secrets set\``,
       });
     const models = listOf(at(value)['models']).flatMap((model) => {
       const { id: modelId, contextWindow, maxTokens } = at(model);
@@ -186,7 +190,7 @@ function readProviders(config: Values, left: Left[]): ImportedProvider[] {
           id: toName(id, 'provider'),
           type,
           ...(baseUrl !== undefined && { baseUrl }),
-          ...(key !== undefined && !key.startsWith('$') && { key }),
+          ...(key !== undefined && { key }),
           ...(models.length > 0 && { models }),
         },
       },

@@ -193,12 +193,17 @@ export function addVariables(
         from,
         reason: 'not a name for a secret: expected capital letters, digits and _',
       });
-    else if (vendor !== undefined && !providers.some(({ settings }) => settings.id === vendor))
-      providers.push({
-        settings: { id: vendor, type: vendor, key: secret },
-        from: `${from}: ${name}`,
-      });
     else if (vendor === undefined) secrets.push({ name, value: secret, from: `${from}: ${name}` });
+    else addKey(vendor, secret, `${from}: ${name}`);
+  }
+
+  function addKey(vendor: ProviderType, key: string, place: string): void {
+    const index = providers.findIndex(({ settings }) => settings.id === vendor);
+    const present = providers[index];
+    if (present === undefined) providers.push({ settings: { id: vendor, type: vendor, key }, from: place });
+    else if (present.settings.key === undefined) providers[index] = { ...present, settings: { ...present.settings, key } };
+    else if (present.settings.key !== key)
+      left.push({ what: `another key of provider ${vendor}`, from: place, reason: 'one is taken: add it with `gatehouse providers set`' });
   }
 }
 

@@ -30,8 +30,9 @@ export async function readTable(
     if (log !== undefined) await copyFile(log, `${copy}-wal`);
     const { DatabaseSync } = await import('node:sqlite');
     using db = new DatabaseSync(copy, { allowExtension: false });
+    // Not a view of this name: it can be a query that never ends.
     const known = db
-      .prepare('SELECT name FROM pragma_table_info(?)')
+      .prepare("SELECT name FROM pragma_table_info(?1) WHERE EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)")
       .all(table)
       .map(({ name }) => name);
     const missing = columns.filter((column) => !known.includes(column));

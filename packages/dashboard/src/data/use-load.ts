@@ -1,3 +1,4 @@
+import { GatehouseError } from '@gatehouse/client';
 import { useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
 import { useSession } from './context.ts';
@@ -44,6 +45,13 @@ export function useLoad<T>(key: readonly unknown[], load: (signal: AbortSignal) 
     latestKey.current = key;
   });
   const reloadNow = useCallback(() => void reload(client, latestKey.current), [client]);
+  const { error } = query;
+  useEffect(() => {
+    // The request limit frees on its own: a page that was opened too soon fills without a click.
+    if (!(error instanceof GatehouseError) || error.code !== 'rate_limited' || error.retryAfterMs === undefined) return;
+    const timer = setTimeout(reloadNow, error.retryAfterMs);
+    return () => clearTimeout(timer);
+  }, [error, reloadNow]);
   const loading = query.isFetching || query.isPending;
-  return { data: query.data?.value, error: loading ? undefined : (query.error ?? undefined), loading, reload: reloadNow };
+  return { data: query.data?.value, error: loading ? undefined : (error ?? undefined), loading, reload: reloadNow };
 }

@@ -2,6 +2,7 @@ import type { Client } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useId, useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { describeError } from '../../data/errors.ts';
 import { useAction } from '../../data/use-action.ts';
 import { loadTemplates, useTemplates } from '../../data/templates.ts';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -36,7 +37,15 @@ async function create(client: Client, agentId: string, draft: Draft): Promise<vo
   if (template === undefined) throw new Error(`Unknown template: ${draft.template}`);
   const { tools: _tools, maxSteps: _maxSteps, ...own } = configOf(draft);
   await client.call('agents.create', { agentId, config: { ...template.config, ...own } });
-  await writeTemplateFiles(client, { agentId, template, all: templates });
+  try {
+    await writeTemplateFiles(client, { agentId, template, all: templates });
+  } catch (cause) {
+    const { message } = describeError(cause);
+    throw new Error(
+      `The agent ${agentId} exists now, but not all prompt files of its template: ${message} The command "gatehouse agents update ${agentId} --template ${template.id}" completes it.`,
+      { cause },
+    );
+  }
 }
 
 function configOf({ name, model, instructions, maxSteps, profile }: Draft): NonNullable<ParamsInput<'agents.create'>['config']> {

@@ -48,7 +48,7 @@ describe('the settings of a schema', () => {
     expect(['turnTimeoutMs', 'baseUrl', 'perDayUsd', 'wsMaxInFlight', 'maxFileBytes', 'corsOrigins'].map((name) => titleOf(name).title)).toEqual([
       'Turn timeout',
       'Base URL',
-      'Per day',
+      'Per day USD',
       'Ws max in flight',
       'Max file',
       'CORS origins',

@@ -93,7 +93,6 @@ export function firstValue({ shape }: Setting): unknown {
 const units: readonly (readonly [end: RegExp, unit: string])[] = [
   [/Ms$/, 'ms'],
   [/Mb$/, 'MiB'],
-  [/Usd$/, 'USD'],
   [/Bytes$/, 'bytes'],
   [/Seconds$/, 's'],
 ];

@@ -96,6 +96,14 @@ describe('agents', () => {
     await first[Symbol.asyncDispose]();
   });
 
+  test('a wrong value of a change is refused with what was expected and what was found', async () => {
+    const wrong = server.client.call('agents.update', { agentId: 'filed', config: { maxSteps: 'many' }, dryRun: true });
+    await expect(wrong).rejects.toMatchObject({
+      code: 'invalid_params',
+      issues: [{ path: 'config.maxSteps', message: expect.stringMatching(/^expected an integer .*, found "many"$/) }],
+    });
+  });
+
   test('an unknown key of a change is refused by its path, also one that is to be reset', async () => {
     const { client } = server;
     for (const [config, path] of [
@@ -106,7 +114,7 @@ describe('agents', () => {
     ] as const) {
       await expect(client.call('agents.update', { agentId: 'filed', config, dryRun: true })).rejects.toMatchObject({
         code: 'invalid_params',
-        issues: [{ path, message: 'unknown field' }],
+        issues: [{ path, message: expect.stringMatching(/^unknown key; (did you mean|expected one of)/) }],
       });
     }
   });

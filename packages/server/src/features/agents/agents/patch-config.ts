@@ -1,23 +1,31 @@
 import { AgentConfig } from '@gatehouse/contract';
 import type * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
+import { findingsOf } from '../../../kernel/config/problems.ts';
 import { withoutNulls } from '../../../kernel/merge-patch.ts';
 
-/** Returns the configuration of an agent after a patch; fails with `invalid_params` that name the keys. */
+/** Returns the configuration of an agent after a patch; fails with `invalid_params` that name the keys and what was expected. */
 export function parsePatched(merged: Record<string, unknown>, patch: Readonly<Record<string, unknown>>): AgentConfig {
-  const parsed = AgentConfig.safeParse(withoutNulls(merged));
+  const whole = withoutNulls(merged);
+  const parsed = AgentConfig.safeParse(whole);
   // A key that is reset is missing in the merged object, so unknown keys are searched in the patch itself.
-  const unknown = unknownKeys(AgentConfig.safeParse(patch).error);
+  const unknown = (AgentConfig.safeParse(patch).error?.issues ?? []).filter(isUnknownKey);
   if (parsed.success && unknown.length === 0) return parsed.data;
-  const wrong =
-    parsed.error?.issues
-      .filter((issue) => issue.code !== 'unrecognized_keys')
-      .map((issue) => ({ path: ['config', ...issue.path].join('.'), message: issue.message })) ?? [];
-  const issues = [...wrong, ...unknown.map((path) => ({ path: ['config', ...path].join('.'), message: 'unknown field' }))];
+  const wrong = parsed.error?.issues.filter((issue) => !isUnknownKey(issue)) ?? [];
+  const issues = [...explain(wrong, whole), ...explain(unknown, patch)];
   throw new AppError('invalid_params', issues.map((issue) => `${issue.path}: ${issue.message}`).join('; '), {
     issues,
     ...(issues[0] && { param: issues[0].path }),
   });
+}
+
+const isUnknownKey = (issue: z.core.$ZodIssue): boolean => issue.code === 'unrecognized_keys';
+
+function explain(issues: readonly z.core.$ZodIssue[], value: unknown) {
+  return findingsOf(issues, { schema: AgentConfig, value, hidden: () => false }).map(({ path, message }) => ({
+    path: ['config', ...path].join('.'),
+    message,
+  }));
 }
 
 /** Fails with `invalid_params` when a configuration names a model that no provider has. */
@@ -33,8 +41,4 @@ export function checkModels(config: AgentConfig, knowsModel: (name: string) => b
     .map(([path, name]) => ({ path, message: `no configured provider has a model "${name}"` }));
   const first = issues[0];
   if (first !== undefined) throw new AppError('invalid_params', `${first.path}: ${first.message}`, { param: first.path, issues });
-}
-
-function unknownKeys(error: z.ZodError | undefined): PropertyKey[][] {
-  return (error?.issues ?? []).flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : []));
 }

@@ -225,6 +225,11 @@ describe('several keys', () => {
     await set({ baseUrl: server.provider.url, key: 'sk-first-key', addKeys: ['sk-second-key', 'sk-third-key'], models: [{ id: 'mock-fast' }] });
   });
 
+  test('are all kept when several are added at once', async () => {
+    await Promise.all(['sk-a', 'sk-b'].map((key) => set({ addKeys: [`${key}-of-the-parallel-calls`] })));
+    expect((await box())?.keys.map(({ name }) => name)).toEqual(['BOX_API_KEY', 'BOX_2_API_KEY', 'BOX_3_API_KEY', 'BOX_4_API_KEY', 'BOX_5_API_KEY']);
+  });
+
   test('are stored each under its own name, and removed by id or name', async () => {
     expect((await box())?.keys).toMatchObject([
       { id: 'apiKey', from: 'store', name: 'BOX_API_KEY', state: 'ok' },

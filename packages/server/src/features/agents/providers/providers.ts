@@ -41,6 +41,14 @@ const reasoningTokens = 256;
 /** `providers.*`: the model providers as they are configured and as calls have shown them. */
 export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'list' | 'refresh' | 'retry' | 'set' | 'remove' | 'test'}`> {
   const { models } = deps;
+  /** Changes, one after another. */
+  let changes: Promise<unknown> = Promise.resolve();
+
+  function inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const next = changes.then(change);
+    changes = next.catch(() => undefined);
+    return next;
+  }
 
   function listed(provider: DescribedProvider, text: string): ResultInput<'providers.list'>['providers'][number] {
     const { type, source, baseUrl, state } = provider;
@@ -146,8 +154,8 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
       return { provider, models: [...found], ...(fault !== undefined && { cause: deps.redactText(fault) }) };
     },
 
-    'providers.set': set,
-    'providers.remove': ({ provider }, call) => remove(provider, call),
+    'providers.set': (params, call) => inTurn(() => set(params, call)),
+    'providers.remove': ({ provider }, call) => inTurn(() => remove(provider, call)),
 
     'providers.test': async (params, call) => {
       const trial = await prepare(params, call);

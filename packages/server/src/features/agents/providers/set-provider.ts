@@ -26,7 +26,7 @@ const Written = z.looseObject({
 
 /**
  * Adds or changes a provider. `present` is the one of the catalog with this id, `removed` are ids of keys that it has. Keys are stored
- * first: the configuration is never without one that it refers to.
+ * first: the configuration is never without one that it refers to. Calls must not overlap: the names of new secrets follow from the file.
  */
 export async function setProvider(
   { settings, secrets, readText, env }: SetProviderDeps,
@@ -56,13 +56,21 @@ export async function setProvider(
 
   const added: string[] = [];
   for (const value of addKeys) added.push(await store(furtherSecretName(id, readText(), secrets.environment), value));
-  if (added.length > 0 || removed.some((one) => one !== 'apiKey')) {
-    const written = Written.safeParse(rawDocument(readText())).data?.providers[id]?.apiKeys ?? [];
-    const kept = written.filter((_, index) => !removed.includes(`apiKeys[${index}]`));
-    const all = [...kept, ...added.map((name) => `\${${name}}`)];
-    edits.push(all.length === 0 ? { unset: [...path, 'apiKeys'] } : { set: [...path, 'apiKeys'], value: all });
-  }
-  const change = { section: 'providers', key: id, origin: 'rpc', edits, actionType: 'providers.set', summary: 'set' } as const;
+  // By value: an edit by hand may have moved them when this one is made.
+  const dropped = new Set(writtenKeys(readText(), id).filter((_, index) => removed.includes(`apiKeys[${index}]`)));
+  const keyEdits = (text: string): Edit[] => {
+    if (added.length === 0 && dropped.size === 0) return [];
+    const all = [...writtenKeys(text, id).filter((key) => !dropped.has(key)), ...added.map((name) => `\${${name}}`)];
+    return [all.length === 0 ? { unset: [...path, 'apiKeys'] } : { set: [...path, 'apiKeys'], value: all }];
+  };
+  const change = {
+    section: 'providers',
+    key: id,
+    origin: 'rpc',
+    edits: (text: string) => [...edits, ...keyEdits(text)],
+    actionType: 'providers.set',
+    summary: 'set',
+  } as const;
   const { changed, version, digest } = await settings.change(change, call);
   return {
     provider: id,
@@ -72,6 +80,11 @@ export async function setProvider(
     version,
     digest,
   };
+}
+
+/** The further keys of a provider as they are written, references unresolved. */
+function writtenKeys(text: string, id: string): readonly string[] {
+  return Written.safeParse(rawDocument(text)).data?.providers[id]?.apiKeys ?? [];
 }
 
 /** Returns the id of a key by its id or its name. */

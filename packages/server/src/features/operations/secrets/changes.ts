@@ -146,18 +146,22 @@ export class SecretChanges implements Disposable {
     if (this.#deps.isReadOnly()) throw new AppError('precondition_failed', 'The secret store is read-only (secrets.readOnly in config.yaml)');
   }
 
-  /** Refuses a caller that would choose the secret of a token that may do more than the caller itself, or where the data is stored. */
+  /** Refuses a caller that would choose the secret of a token that may do more than the caller itself, or where data is stored or keys are sent. */
   #refuseNarrow(key: string, { identity }: CallContext): void {
     if (identity.scopes.includes('*')) return;
-    const users = this.#usersOf(key).filter((user) => /^(?:gateway|storage)\b/.test(user));
+    // Also one that the environment hides for now: it counts once the variable is gone.
+    const users = this.#referencesTo(key).filter((user) => /^(?:gateway|storage)\b|^providers\..*\.baseUrl$/.test(user));
     if (users.length > 0)
       throw new AppError('denied', `The secret ${key} is used by ${users.join(', ')}: a token with scope * is needed to change it`);
   }
 
   /** Returns the keys that get their value from the store. */
   #usersOf(key: string): readonly string[] {
-    const { configuration, isShadowed } = this.#deps;
-    return isShadowed(key) ? [] : (referencesIn(configuration.readText()).get(key) ?? []);
+    return this.#deps.isShadowed(key) ? [] : this.#referencesTo(key);
+  }
+
+  #referencesTo(key: string): readonly string[] {
+    return referencesIn(this.#deps.configuration.readText()).get(key) ?? [];
   }
 
   /** Refuses a value with which the configuration, which is valid now, would not be. */

@@ -195,11 +195,14 @@ describe('a reference', () => {
   });
 
   test('to the secret of a token is for callers that may do as much', async () => {
-    const server = await start();
+    const server = await start({ env: { HIDDEN: 'hidden-token-of-the-environment-0123456789', BASE: 'http://127.0.0.1:9/v1' } });
     await set(server, 'OPS_TOKEN', 'ops-token-of-the-store-0123456789-abcdefgh');
     const file = join(homeDir, 'config.yaml');
     const config = JSON.parse(readFileSync(file, 'utf8'));
     config.gateway.tokens.push({ id: 'ops', secret: '${OPS_TOKEN}', scopes: ['*'] });
+    // The environment may lose a variable: what the store has counts then.
+    config.gateway.tokens.push({ id: 'hidden', secret: '${HIDDEN}', scopes: ['*'] });
+    config.providers.other = { type: 'openai-compatible', baseUrl: '${BASE}', apiKey: 'sk-of-the-file', models: [{ id: 'm' }] };
     writeFileSync(file, JSON.stringify(config));
     const admin = await server.as(['admin']);
     const params = { key: 'OPS_TOKEN', value: 'chosen-by-an-administrator-0123456789-abcd' };
@@ -207,6 +210,7 @@ describe('a reference', () => {
       code: 'denied',
       message: expect.stringContaining('gateway.tokens[1].secret'),
     });
+    for (const key of ['HIDDEN', 'BASE']) await expect(admin.call('env.set', { ...params, key })).rejects.toMatchObject({ code: 'denied' });
     await server.client.call('env.set', params);
     await admin.call('env.set', { ...params, key: 'OTHER' });
     const reader = await server.as(['rpc']);
