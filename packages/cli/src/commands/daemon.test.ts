@@ -250,12 +250,19 @@ test('storage import says what was done before, and needs a stopped daemon', asy
 test('storage import of a home whose key is in the keyring says how to get it', async () => {
   await using user = await withDaemon(`say({ result: ${JSON.stringify({ ...imported, keyFile: undefined, keyIsInKeyring: true })} });`);
   const { out } = await user.run({ args: ['storage', 'import'] });
-  expect(out).toContain('2. Give each daemon on this database the install key of this home, which is in the keyring of the system: "gatehouse secrets key --file"');
+  expect(out).toContain(
+    '2. Give each daemon on this database the install key of this home, which is in the keyring of the system: "gatehouse secrets key --file"',
+  );
 });
 
 test.each([
   [[], 'show', { place: 'file', moved: false }, 'The install key is in /h/install.key.'],
-  [[], 'show', { place: 'keyring', moved: false }, 'The install key is in the keyring of the system, entry 0123456789abcdef of the service gatehouse.'],
+  [
+    [],
+    'show',
+    { place: 'keyring', moved: false },
+    'The install key is in the keyring of the system, entry 0123456789abcdef of the service gatehouse.',
+  ],
   [['--keyring'], 'keyring', { place: 'keyring', moved: true }, 'Moved the install key into the keyring of the system'],
   [['--file'], 'file', { place: 'file', moved: true }, 'Moved the install key into /h/install.key. The keyring still has it'],
 ])('secrets key %j passes %s to the daemon file and prints the place', async (flags, to, state, text) => {

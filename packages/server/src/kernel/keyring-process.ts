@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 
 /*
- * A separate process, because a keyring that waits for a person or does not respond blocks a thread that cannot be stopped, and so that the daemon
+ * A separate process, because a locked keyring or one that does not respond blocks a thread that cannot be stopped, and so that the daemon
  * never loads native code. `read ACCOUNT`, or `write ACCOUNT` with the value as input; prints one answer of `keyring.ts`.
  */
 

@@ -76,10 +76,13 @@ describe('the move of the install key', () => {
     expect(readFileSync(file, 'utf8')).toBe(reference);
   });
 
-  test.each(['keyring', 'keyring 0123', 'keyring 0123456789abcdef 1', 'Keyring 0123456789abcdef'])('a file with %j is no reference', (text) => {
-    writeFileSync(file, text, { mode: 0o600 });
-    expect(() => openInstallKey(file, memoryKeyring())).toThrow(/expected 64 hexadecimal digits/);
-  });
+  test.each(['keyring', 'keyring 0123', 'keyring 0123456789abcdef 1', 'Keyring 0123456789abcdef'])(
+    'a file with %j does not refer to the keyring',
+    (text) => {
+      writeFileSync(file, text, { mode: 0o600 });
+      expect(() => openInstallKey(file, memoryKeyring())).toThrow(/expected 64 hexadecimal digits/);
+    },
+  );
 });
 
 describe('a keyring that cannot be used is reported', () => {

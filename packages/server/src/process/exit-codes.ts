@@ -2,7 +2,10 @@
 export const exitCodes = {
   ok: { code: 0, text: 'Stopped cleanly, after SIGTERM, SIGINT or SIGHUP.' },
   usage: { code: 64, text: 'An option of the command line is unknown or has a bad value.' },
-  home: { code: 66, text: 'The home folder or a file in it cannot be read or written, belongs to another user, or others have access; or the keyring with the install key cannot be read.' },
+  home: {
+    code: 66,
+    text: 'The home folder or a file in it cannot be read or written, belongs to another user, or others have access; or the keyring with the install key cannot be read.',
+  },
   unavailable: { code: 69, text: 'The port is in use, or the address cannot be used for listening.' },
   internal: { code: 70, text: 'An internal error of Gatehouse; see the log.' },
   disk: { code: 73, text: 'The disk of the home folder is full, or has no inodes left: free some space or delete files, then start again.' },

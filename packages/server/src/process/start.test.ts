@@ -99,12 +99,20 @@ describe('the command line', () => {
     expect(parse(['--home', 'x'], { INIT_CWD: '/person' })).toMatchObject({ home: '/srv/x' });
   });
 
-  test.each([['--home='], ['--host='], ['--port=-1'], ['--port=65536'], ['--port=1e3'], ['--port='], ['--what'], ['a', 'b'], ['start', 'start']])(
-    '%j is refused',
-    (...argv) => {
-      expect(parse(argv)).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/expected/) });
-    },
-  );
+  test.each([
+    ['--home='],
+    ['--host='],
+    ['--port=-1'],
+    ['--port=65536'],
+    ['--port=1e3'],
+    ['--port='],
+    ['--what'],
+    ['--install-key=x'],
+    ['a', 'b'],
+    ['start', 'start'],
+  ])('%j is refused', (...argv) => {
+    expect(parse(argv)).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/expected/) });
+  });
 });
 
 test('a network file system under the data folder causes a warning', () => {
