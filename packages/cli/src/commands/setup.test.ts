@@ -99,6 +99,8 @@ test.each([
   ['a refused key, with the sentence of the provider', ['--key-stdin'], 'sk-wrong\n', 1, 'key_refused', sentence],
   ['a model that the provider does not have', ['--key-stdin', '--model', 'nope'], key, 1, 'model_unknown', 'no model'],
   ['an empty standard input', ['--key-stdin'], '', 2, 'usage', 'standard input is empty'],
+  ['an unknown template', ['--key-stdin', '--template', 'codr'], key, 2, 'usage', 'Unknown template "codr"'],
+  ['an unknown client', ['--key-stdin', '--client', 'nope'], key, 2, 'usage', 'Unknown client "nope"'],
   ['a variable that is not set', ['--key-env', 'NO_SUCH'], '', 2, 'usage', 'NO_SUCH is not set'],
 ] as const)('%s ends it, and nothing is stored', async (_name, flags, input, code, word, text) => {
   await using session = await open();

@@ -23,6 +23,12 @@ export interface ChosenTemplate extends ShapedFiles {
 
 const none = 'none';
 
+/** Fails for a template or client that does not exist: before a model is connected, called and paid. */
+export async function checkLaterFlags({ template, client }: Pick<SetupFlags, 'template' | 'client'>): Promise<void> {
+  if (template !== undefined && template !== none) await findTemplate(template);
+  if (client !== undefined && client !== none) findClient(client);
+}
+
 /** Applies a template to the default agent. */
 export async function chooseTemplate({ client, flags, io, prompts, defaultAgentId: agentId }: LaterDeps): Promise<ChosenTemplate | undefined> {
   const id = flags.template ?? (io.stdin.isTTY === true ? await askTemplate(prompts) : none);
@@ -53,13 +59,15 @@ export async function chooseClient({ flags, io, prompts }: LaterDeps): Promise<s
           choices: [{ value: none, label: 'Not now' }, ...clients.map((one) => ({ value: one.id, label: one.title }))],
         })
       : none);
-  if (id === none) return undefined;
+  return id === none ? undefined : `gatehouse connect ${id}${findClient(id).files === undefined ? '' : ' --write'}`;
+}
+
+function findClient(id: string): (typeof clients)[number] {
   const found = clients.find((one) => one.id === id);
+  if (found !== undefined) return found;
   const ids = clients.map((one) => one.id);
   const meant = nearest(id, ids);
-  if (found === undefined)
-    throw usageError(`Unknown client ${JSON.stringify(id)}: expected ${ids.join(', ')}.`, meant && `Did you mean \`--client ${meant}\`?`);
-  return `gatehouse connect ${id}${found.files === undefined ? '' : ' --write'}`;
+  throw usageError(`Unknown client ${JSON.stringify(id)}: expected ${ids.join(', ')}.`, meant && `Did you mean \`--client ${meant}\`?`);
 }
 
 export interface ChosenBudget {

@@ -8,7 +8,7 @@ import { shownText } from '../conversation.ts';
 import { startInForeground } from '../start.ts';
 import { noteFinish, runKeptTurn } from '../turn.ts';
 import { connectModel, type ConnectedModel } from './connect-model.ts';
-import { chooseBudget, type ChosenBudget, chooseClient, type ChosenTemplate, chooseTemplate } from './later-steps.ts';
+import { checkLaterFlags, chooseBudget, type ChosenBudget, chooseClient, type ChosenTemplate, chooseTemplate } from './later-steps.ts';
 import { interrupted, openPrompts, type Prompts } from './prompts.ts';
 import { openDaemon, type RunningDaemon } from './running-daemon.ts';
 import type { SetupFlags } from './setup.ts';
@@ -28,6 +28,7 @@ interface Outcome {
 
 /** Runs the steps of the setup in order. */
 export async function runSetup(flags: SetupFlags, io: Io, setExit: SetExit): Promise<void> {
+  await checkLaterFlags(flags);
   const prompts = await openPrompts(io);
   const controller = new AbortController();
   const release = io.onInterrupt(() => controller.abort(interrupted()));
