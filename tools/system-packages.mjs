@@ -12,7 +12,7 @@ export const systemPackages = [
   { package: 'chromium', command: 'chromium', neededBy: 'e2e/dashboard.test.ts' },
   { package: 'postgresql', command: 'pg_ctlcluster', neededBy: 'packages/testkit/src/postgres.ts' },
   { package: 'curl', command: 'curl', neededBy: 'e2e/walkthrough-postgresql.test.ts' },
-  { package: 'gnome-keyring', command: 'gnome-keyring-daemon', neededBy: 'packages/server/src/process/keyring-start.test.ts' },
+  { package: 'gnome-keyring', command: 'gnome-keyring-daemon', neededBy: 'packages/server/src/kernel/testing/secret-service.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 
