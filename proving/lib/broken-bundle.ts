@@ -33,6 +33,8 @@ export async function bundleBroken(): Promise<string> {
     outdir: draft,
     bundle: true,
     splitting: true,
+    // Loaded from node_modules, as in the bundle.
+    external: ['@napi-rs/keyring'],
     platform: 'node',
     format: 'esm',
     target: 'node26',
