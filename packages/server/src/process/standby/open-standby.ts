@@ -27,6 +27,25 @@ export interface Standby extends AsyncDisposable {
 /** Opens what a standby answers on: its listener, and the socket of its owner. */
 export async function openStandby({ config, home, version, clock, log, fault }: StandbyOptions): Promise<Standby> {
   await using opened = new AsyncDisposableStack();
+  // Before it answers: an edit after its first answer is noticed.
+  const read = () => readOwnFile(home.configFile, { maxBytes: maxConfigBytes, followLinks: true })?.text;
+  let known = read();
+  opened.use(
+    watchConfig({
+      file: home.configFile,
+      clock,
+      async onChange() {
+        const text = read();
+        if (text === known) return;
+        known = text;
+        log.error(
+          {},
+          'config.yaml was edited on a standby: the edit is not used, and a take-over keeps it next to the file; edit the file of the active node',
+        );
+      },
+      onError: (error) => log.error({ err: error }, 'Failed to look at the configuration file'),
+    }),
+  );
   const listener = opened.use(
     await openStandbyListener({
       config: config.gateway,
@@ -51,24 +70,6 @@ export async function openStandby({ config, home, version, clock, log, fault }: 
       serve: listener.serve,
       clock,
       log,
-    }),
-  );
-  const read = () => readOwnFile(home.configFile, { maxBytes: maxConfigBytes, followLinks: true })?.text;
-  let known = read();
-  opened.use(
-    watchConfig({
-      file: home.configFile,
-      clock,
-      async onChange() {
-        const text = read();
-        if (text === known) return;
-        known = text;
-        log.error(
-          {},
-          'config.yaml was edited on a standby: the edit is not used, and a take-over keeps it next to the file; edit the file of the active node',
-        );
-      },
-      onError: (error) => log.error({ err: error }, 'Failed to look at the configuration file'),
     }),
   );
   const owned = opened.move();

@@ -12,7 +12,7 @@ import { openSharedNodes } from './testing/shared-nodes.ts';
 const takeOver = { timeout: 60_000, interval: 50 };
 
 // `proving/takeover.test.ts` has what happens to the work of one that was killed or frozen.
-describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one PostgreSQL', { timeout: 120_000 }, () => {
+describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one PostgreSQL', { timeout: 180_000 }, () => {
   test('one is active and the other is a standby, which takes over at once when that one stops', async ({ expect }) => {
     await using provider = await fakeProvider();
     await using nodes = await openSharedNodes({ providerUrl: provider.url });
@@ -97,7 +97,8 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
     const edited = `${readFileSync(join(second.home, 'config.yaml'), 'utf8')} # by hand`;
     writeFileSync(join(second.home, 'config.yaml'), edited);
-    await expect.poll(() => second.output(), takeOver).toContain('config.yaml was edited on a standby: the edit is not used');
+    // Where the system sends no notice, a check each minute finds the edit.
+    await expect.poll(() => second.output(), { ...takeOver, timeout: 75_000 }).toContain('config.yaml was edited on a standby: the edit is not used');
     const change = (path: string, value: string) => first.client.call('config.set', { path, value, confirm: true });
     await change('providers.mock.apiKey', '${MODEL_KEY}');
     await set(first.client, 'MODEL_KEY', 'sk-canary-after');
