@@ -1,3 +1,4 @@
+import { vendorOffers } from '@gatehouse/contract/vendor-list';
 import type { ImportedFile, ImportedMemory, ImportedSecret, ImportedProvider, ImportedSkill, Left } from './bundle.ts';
 import type { SourceFolder } from './source-folder.ts';
 
@@ -138,35 +139,17 @@ async function readSkillFolder(source: SourceFolder, from: string, folderName: s
   };
 }
 
-/** Providers that Gatehouse knows by name; their keys are found under `<NAME>_API_KEY`. */
-const vendors = [
-  'openai',
-  'anthropic',
-  'google',
-  'mistral',
-  'groq',
-  'xai',
-  'openrouter',
-  'deepseek',
-  'together',
-  'fireworks',
-  'cerebras',
-  'perplexity',
-  'moonshot',
-] as const;
-const localServers = ['ollama', 'lmstudio', 'llamacpp', 'vllm'] as const;
-
 type ProviderType = ImportedProvider['settings']['type'];
 
 /** Returns the type of a provider by its id; undefined for one that only has an address. */
 export function providerType(id: string): ProviderType | undefined {
-  return [...vendors, ...localServers].find((known) => known === id);
+  return vendorOffers.find(({ type, kind }) => kind !== 'own' && type === id)?.type;
 }
 
 /** Returns the vendor whose key a variable holds. */
 function vendorOfKey(variable: string): ProviderType | undefined {
   const name = variable === 'GEMINI_API_KEY' ? 'google' : /^(.+)_API_KEY$/.exec(variable)?.[1]?.toLowerCase();
-  return vendors.find((known) => known === name);
+  return vendorOffers.find(({ type, kind }) => kind === 'hosted' && type === name)?.type;
 }
 
 /** Takes variables that hold secrets: a key of a vendor becomes its provider, unless that is imported already. */
