@@ -4,7 +4,7 @@ import type { ProviderType } from '@gatehouse/contract';
 type Row = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
 
 export interface VendorPrices {
-  /** Day on which the prices were last known to be right. */
+  /** Day of the last comparison with the source. */
   readonly asOf: string;
   /** Page on which the vendor publishes them. */
   readonly source: string;
@@ -14,7 +14,8 @@ export interface VendorPrices {
 /**
  * Prices of models as their vendors published them. A model that is missing here has no price that is certain: a spending cap refuses it until
  * the configuration states one. Where a vendor charges more above a prompt length, `known-models.ts` ends the window at that length, so
- * that the price is right. A change of one price means that all prices of the vendor were compared, and sets `asOf`.
+ * that the price is right. A change of one price means that all prices of the vendor were compared, and sets `asOf`. The first date, 2025-12-15,
+ * is that of the newest models in the table, not of a comparison.
  */
 export const vendorPrices: Partial<Record<ProviderType, VendorPrices>> = {
   openai: {
