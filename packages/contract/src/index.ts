@@ -39,6 +39,19 @@ export { ApiAgents, ApiChannels, ApiChatHistory } from './http/api-lists.ts';
 export { ApiMemorySearch, ApiMemoryStats } from './http/api-memory.ts';
 export { ActivityList, EventGap } from './http/events.ts';
 export { MediaId, MediaInfo, MediaList, MediaPage } from './http/media.ts';
+export {
+  TracedError,
+  TracedText,
+  TracedTokens,
+  type TraceKind,
+  traceKinds,
+  type TraceOutcome,
+  traceOutcomes,
+  TraceRecord,
+  TraceStep,
+  type TraceStepKind,
+  traceStepKinds,
+} from './shared/trace.ts';
 export { WebhookPayload, WebhookReceived } from './http/hooks.ts';
 export { V1Error } from './http/v1-error.ts';
 export { Health, HealthCheck, HttpError } from './http/health.ts';

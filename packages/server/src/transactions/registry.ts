@@ -56,6 +56,8 @@ import { memoryLifeMigrations } from '../features/knowledge/memory/lifecycle/lif
 import { memoryLifeOperations } from '../features/knowledge/memory/lifecycle/life-store.ts';
 import { memoryMigrations } from '../features/knowledge/memory/migrations.ts';
 import { memorySearchOperations } from '../features/knowledge/memory/recall/search-store.ts';
+import { traceMigrations } from '../features/operations/traces/migrations.ts';
+import { traceOperations } from '../features/operations/traces/store.ts';
 import { nodeMigrations } from '../features/operations/nodes/migrations.ts';
 import { nodeOperations } from '../features/operations/nodes/store.ts';
 import { auditOperations } from '../features/operations/observability/audit-store.ts';
@@ -173,6 +175,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...receiptOperations,
   ...ageClockOperations,
   ...nodeOperations,
+  ...traceOperations,
   ...configVersionOperations,
   ...secretOperations,
   ...inboxOperations,
@@ -227,6 +230,7 @@ export const migrations: readonly Migration[] = [
   ...auditMigrations,
   ...ageClockMigrations,
   ...nodeMigrations,
+  ...traceMigrations,
   ...configVersionMigrations,
   ...secretMigrations,
   ...sessionMigrations,

@@ -1,0 +1,49 @@
+import type {} from './tables.ts';
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const traceMigrations: readonly Migration[] = [
+  {
+    id: '180-trace-records',
+    database: 'telemetry',
+    // Steps are one column: a row per step would cost more than the turn. Numbered in the order of storing, so that pruning deletes from one end.
+    up: [
+      `CREATE TABLE trace_record (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        trace_id TEXT NOT NULL,
+        root_run_id TEXT,
+        parent_id TEXT,
+        conversation_ref TEXT,
+        session_key TEXT,
+        agent_id TEXT,
+        principal_id TEXT NOT NULL,
+        origin TEXT,
+        message_id TEXT,
+        channel_type TEXT,
+        channel_id TEXT,
+        started_at_ms INTEGER NOT NULL,
+        ended_at_ms INTEGER NOT NULL,
+        outcome TEXT NOT NULL,
+        end_reason TEXT,
+        error_kind TEXT,
+        model TEXT,
+        model_calls INTEGER NOT NULL,
+        tool_calls INTEGER NOT NULL,
+        tool_errors INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        cost_nano INTEGER,
+        synthetic INTEGER NOT NULL,
+        detail_json TEXT NOT NULL
+      )`,
+      `CREATE UNIQUE INDEX trace_record_by_id ON trace_record (id)`,
+      `CREATE INDEX trace_record_by_trace ON trace_record (trace_id)`,
+      `CREATE INDEX trace_record_by_time ON trace_record (started_at_ms)`,
+      `CREATE INDEX trace_record_by_conversation ON trace_record (conversation_ref, started_at_ms) WHERE conversation_ref IS NOT NULL`,
+      `CREATE INDEX trace_record_by_root ON trace_record (root_run_id) WHERE root_run_id IS NOT NULL`,
+    ],
+  },
+];

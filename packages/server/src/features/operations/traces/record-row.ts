@@ -1,0 +1,76 @@
+import type { TraceRecord } from '@gatehouse/contract';
+import { parseJson } from '../../../kernel/json.ts';
+import type { EndedRecord } from './api.ts';
+import type { TraceRow } from './tables.ts';
+
+/** What a row keeps as JSON: read as a whole, never searched. */
+type TraceDetail = Pick<TraceRecord, 'error' | 'refs' | 'facts' | 'steps' | 'droppedSteps'>;
+
+export function toRow(record: EndedRecord): TraceRow {
+  const { error, refs, facts, steps, droppedSteps, tokens } = record;
+  const detail: TraceDetail = { error, refs, facts, steps, droppedSteps };
+  return {
+    id: record.id,
+    kind: record.kind,
+    traceId: record.traceId,
+    rootRunId: record.rootRunId ?? null,
+    parentId: record.parentId ?? null,
+    conversationRef: record.conversationRef ?? null,
+    sessionKey: record.sessionKey ?? null,
+    agentId: record.agentId ?? null,
+    principalId: record.principalId,
+    origin: record.origin ?? null,
+    messageId: record.messageId ?? null,
+    channelType: record.channelType ?? null,
+    channelId: record.channelId ?? null,
+    startedAtMs: record.startedAtMs,
+    endedAtMs: record.endedAtMs,
+    outcome: record.outcome,
+    endReason: record.endReason,
+    errorKind: error?.kind ?? null,
+    model: record.model,
+    modelCalls: record.modelCalls,
+    toolCalls: record.toolCalls,
+    toolErrors: record.toolErrors,
+    inputTokens: tokens.in,
+    outputTokens: tokens.out,
+    cacheReadTokens: tokens.cached,
+    cacheWriteTokens: tokens.cacheWritten,
+    costNano: record.costNano,
+    synthetic: record.synthetic ? 1 : 0,
+    detailJson: JSON.stringify(detail),
+  };
+}
+
+export function fromRow(row: TraceRow): EndedRecord {
+  // Only `toRow` writes this column.
+  const detail = parseJson(row.detailJson) as TraceDetail;
+  const { rootRunId, parentId, conversationRef, sessionKey, agentId, origin, messageId, channelType, channelId } = row;
+  return {
+    id: row.id,
+    kind: row.kind,
+    traceId: row.traceId,
+    ...(rootRunId !== null && { rootRunId }),
+    ...(parentId !== null && { parentId }),
+    ...(conversationRef !== null && { conversationRef }),
+    ...(sessionKey !== null && { sessionKey }),
+    ...(agentId !== null && { agentId }),
+    principalId: row.principalId,
+    ...(origin !== null && { origin }),
+    ...(messageId !== null && { messageId }),
+    ...(channelType !== null && { channelType }),
+    ...(channelId !== null && { channelId }),
+    startedAtMs: row.startedAtMs,
+    endedAtMs: row.endedAtMs,
+    outcome: row.outcome,
+    endReason: row.endReason,
+    model: row.model,
+    modelCalls: row.modelCalls,
+    toolCalls: row.toolCalls,
+    toolErrors: row.toolErrors,
+    tokens: { in: row.inputTokens, out: row.outputTokens, cached: row.cacheReadTokens, cacheWritten: row.cacheWriteTokens },
+    costNano: row.costNano,
+    synthetic: row.synthetic === 1,
+    ...detail,
+  };
+}
