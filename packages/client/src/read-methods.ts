@@ -46,6 +46,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'models.list_providers',
   'models.test',
   'obs.audit.query',
+  'obs.trace.get',
   'providers.list',
   'rpc.discover',
   'run.list',

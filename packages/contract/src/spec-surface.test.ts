@@ -20,6 +20,7 @@ const beyondSpec = new Set([
   'inbox.list',
   'inbox.markRead',
   'run.list',
+  'obs.trace.get',
   'background.list',
   'background.stop',
   'graph.answer',

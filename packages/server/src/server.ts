@@ -1,5 +1,6 @@
 import type { Agent } from './features/agents/agents/api.ts';
 import { createMedia } from './features/environment/media/media.ts';
+import { createTraces } from './features/operations/traces/traces.ts';
 import { createEvents } from './features/operations/events/events.ts';
 import { createModelMethods } from './features/agents/models/methods.ts';
 import { createProviders } from './features/agents/providers/providers.ts';
@@ -64,6 +65,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
 
+  const traces = building.use(
+    createTraces({ db, clock, log: log.module('traces'), config: live((whole) => whole.observability), redact: options.redactor.redact }),
+  );
+
   let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
@@ -110,6 +115,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     memory: memory.recall,
     tooling,
     conversations,
+    traces: traces.api,
   });
   late.tools.set(wireToolSet(assembly, { foundation, tooling, memory: memory.tools, sessions, background: background.tool, ...late }));
   late.rootTurns.set(createRootTurns({ turns, background: background.api, commands: shell.background, approvals, keptLanes }));
@@ -180,6 +186,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const handlers: Handlers = {
     ...system.methods,
     ...settings.methods,
+    ...traces.methods,
     ...secrets.methods,
     ...agents.methods,
     ...tokens.methods,

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
 import { once } from '../once.ts';
+import { obsTrace } from './obs-trace.ts';
 import { EpochMs } from '../shared/turn.ts';
 
 const AuditId = once(() => z.string().regex(/^au_[0-9a-f-]{36}$/, 'expected the id of an audit row, au_ followed by a UUID'));
@@ -31,6 +32,7 @@ export const AuditEntry = once(() =>
 export type AuditEntry = z.output<ReturnType<typeof AuditEntry>>;
 
 export const obs = {
+  ...obsTrace,
   'obs.audit.query': method({
     scope: 'admin',
     risk: 'read',

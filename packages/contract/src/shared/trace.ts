@@ -104,7 +104,9 @@ const id = z.string();
 export const TraceRecord = once(() =>
   z
     .strictObject({
-      id: id.describe('Of a turn: its id, followed by `.1`, `.2`… for the parts after a wait or a restart. Otherwise `tr_` and a UUID.'),
+      id: id.describe(
+        'Of a turn: its id, followed by a point and a growing number for each part after a wait or a restart. Otherwise `tr_` and a UUID.',
+      ),
       kind: z.enum(traceKinds),
       traceId: id,
       rootRunId: id.optional(),

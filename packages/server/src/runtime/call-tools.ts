@@ -5,12 +5,13 @@ import { deferredBy, discoverToolName } from './discovery.ts';
 import { createNestedCall, type NestedCall } from './nested-call.ts';
 import { describeCall } from './describe-call.ts';
 import { fileReader } from './off-load.ts';
-import { resultText, type ResultTextDeps } from './result-text.ts';
+import { type ResultOf, resultText, type ResultTextDeps } from './result-text.ts';
 import { runTool, type RunToolDeps } from './run-tool.ts';
 import type { ActivityOutcome, ToolActivity } from './tool-activity.ts';
 import type { ToolGate } from './tool-gate.ts';
 import type { Tool, ToolContext, ToolResult } from './tool.ts';
 import { authorityOf, refuseTool } from './tool-policy.ts';
+import { beginToolTrace, type ToolTrace } from './tool-trace.ts';
 import type { StepLedger } from './step-ledger.ts';
 import { isTainted } from './taint.ts';
 import { toolsByName } from './tools-by-name.ts';
@@ -87,20 +88,33 @@ async function callTool(deps: CallToolsDeps, step: ToolStep, call: ToolCall, bef
     step.ledger.unmade.add(call.id);
     return toMessage(call, failure(stoppedBefore));
   }
-  const result = await resultOf(deps, step, call, before);
+  const traced = beginToolTrace(step.input.trace, call, undefined);
+  const result = await resultOf(deps, step, call, before, traced);
   for (const tool of result.loads ?? []) step.loaded?.add(tool);
-  const message = toMessage(call, { ...result, content: await textOf(deps, step, call, result) });
+  const onOffLoad = traced === undefined ? undefined : (chars: number, path: string) => traced.offLoaded(chars, path);
+  const message = toMessage(call, { ...result, content: await textOf(deps, step, call, result, onOffLoad) });
+  traced?.end(message.content, result.isError === true);
   // Nobody knows what a call did that was interrupted by the stop of its turn.
   if (step.ledger !== undefined && !(step.signal.aborted && result.isError === true)) await step.ledger.end(call, message);
   return message;
 }
 
-const textOf = (deps: CallToolsDeps, step: ToolStep, call: ToolCall, result: ToolResult) =>
-  resultText(deps, { input: step.input, call, canReadFiles: () => findTool(step, fileReader) !== undefined }, result);
+const textOf = (deps: CallToolsDeps, step: ToolStep, call: ToolCall, result: ToolResult, onOffLoad?: ResultOf['onOffLoad']) =>
+  resultText(
+    deps,
+    { input: step.input, call, canReadFiles: () => findTool(step, fileReader) !== undefined, ...(onOffLoad && { onOffLoad }) },
+    result,
+  );
 
 const stoppedBefore = 'Not run: the turn was stopped';
 
-async function resultOf(deps: CallToolsDeps, step: ToolStep, call: ToolCall, results: readonly ModelMessage[]): Promise<ToolResult> {
+async function resultOf(
+  deps: CallToolsDeps,
+  step: ToolStep,
+  call: ToolCall,
+  results: readonly ModelMessage[],
+  traced: ToolTrace | undefined,
+): Promise<ToolResult> {
   const { input, signal } = step;
   if (signal.aborted) return failure(stoppedBefore);
   const tool = findTool(step, call.name);
@@ -111,12 +125,16 @@ async function resultOf(deps: CallToolsDeps, step: ToolStep, call: ToolCall, res
   // Checked again here: what the model was shown grants nothing.
   const refusal = refuseTool(tool, input.agent, authorityOf(input));
   if (refusal !== undefined) {
+    traced?.was('denied', 'policy');
     deps.activity?.(input, call, tool.name)?.('denied');
     deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, origin: input.origin, refusal }, 'Tool call refused by policy');
     return failure(`The tool "${tool.name}" is not allowed here`);
   }
   const args = parseArguments(tool, call.arguments);
-  if ('problem' in args) return failure(args.problem);
+  if ('problem' in args) {
+    traced?.was('error', 'bad_arguments');
+    return failure(args.problem);
+  }
   const failed = (error: unknown) => failureOf(deps, input, tool, error);
   let finished: ReturnType<ToolActivity>;
   let outcome: ActivityOutcome = 'error';
@@ -125,13 +143,15 @@ async function resultOf(deps: CallToolsDeps, step: ToolStep, call: ToolCall, res
     const description = describeCall(tool, args.value, deps.hideSecrets);
     const before = () => [...input.messages, ...(step.added ?? [])];
     const decision = deps.gate?.({ tool, args: args.value, turn: input, before, results, signal, ...(step.nested && { nested: step.nested }) });
-    const refused = decision === undefined ? undefined : await decision;
+    const refused = decision === undefined ? undefined : await (traced?.gated(decision) ?? decision);
     if (refused?.allowed === false) {
       if (refused.waits !== undefined && step.ledger !== undefined) {
         step.ledger.waitsFor ??= refused.waits;
         step.ledger.unmade.add(call.id);
+        traced?.was('waiting', 'approval');
         return failure(refused.message);
       }
+      traced?.was('denied', refused.unapproved === true ? 'not_approved' : 'refused');
       if (refused.unapproved === true) step.onUnapproved?.();
       deps.activity?.(input, call, description)?.('denied');
       return failure(refused.message);
@@ -151,14 +171,16 @@ async function resultOf(deps: CallToolsDeps, step: ToolStep, call: ToolCall, res
       description,
       signal,
       failed,
-      nested: (name, nestedArgs, until) => (nested ??= nestedFor(deps, step, call, results))(name, nestedArgs, until),
+      nested: (name, nestedArgs, until) => (nested ??= nestedFor(deps, step, call, results, traced))(name, nestedArgs, until),
       tainted: () => isTainted([...before(), ...results], input),
       ...(step.used !== undefined && { used: step.used }),
       toText: (late) => textOf(deps, step, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}`, clean: true } }),
     });
     outcome = result.isPromoted === true ? 'background' : result.isError === true ? 'error' : 'ok';
+    if (result.isPromoted === true) traced?.was('background', undefined);
     return result;
   } catch (error) {
+    traced?.was('error', error instanceof AppError ? error.code : 'internal');
     return failed(error);
   } finally {
     finished?.(outcome);
@@ -166,7 +188,13 @@ async function resultOf(deps: CallToolsDeps, step: ToolStep, call: ToolCall, res
 }
 
 /** Runs calls that a running tool makes like all calls, but without ledger and background. */
-function nestedFor(deps: CallToolsDeps, step: ToolStep, outer: ToolCall, results: readonly ModelMessage[]): NestedCall {
+function nestedFor(
+  deps: CallToolsDeps,
+  step: ToolStep,
+  outer: ToolCall,
+  results: readonly ModelMessage[],
+  traced: ToolTrace | undefined,
+): NestedCall {
   const { background: _background, ...input } = step.input;
   const { ledger: _ledger, ...rest } = step;
   const { agentId, traceId } = input;
@@ -175,8 +203,18 @@ function nestedFor(deps: CallToolsDeps, step: ToolStep, outer: ToolCall, results
       fence: deps.fence,
       hideSecrets: deps.hideSecrets,
       find: (name) => findTool(step, name),
-      run: (call, view, signal) =>
-        resultOf(deps, { ...rest, nested: true, input, signal, added: [...(step.added ?? []), ...view.read] }, call, [...results, ...view.taints]),
+      async run(call, view, signal) {
+        const inner = beginToolTrace(input.trace, call, traced?.stepId);
+        const result = await resultOf(
+          deps,
+          { ...rest, nested: true, input, signal, added: [...(step.added ?? []), ...view.read] },
+          call,
+          [...results, ...view.taints],
+          inner,
+        );
+        inner?.end(result.content, result.isError === true);
+        return result;
+      },
       inspect: (text) => deps.inspect?.(text, { source: 'tool_output', principalId: `tool:${outer.name}`, agentId, traceId }),
     },
     outer,

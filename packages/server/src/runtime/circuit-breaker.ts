@@ -18,8 +18,8 @@ export interface Admission {
   readonly models: readonly ModelInfo[];
   /** Called for each attempt; the last one of each model counts. */
   observe(attempt: Attempt): void;
-  /** Called once, when the call is over; `hung`: nothing arrived until the turn's time ran out. */
-  end(hung: boolean): void;
+  /** Called once, when the call is over; `hung`: nothing arrived until the turn's time ran out. Returns the breakers that it opened or closed. */
+  end(hung: boolean): readonly BreakerChange[];
 }
 
 /**
@@ -65,6 +65,15 @@ const probingRetryMs = 1000;
 
 type Outcome = 'success' | 'failure' | 'neutral';
 
+/** A breaker that opened after consecutive failures, or closed because its model answers again. */
+export interface BreakerChange {
+  readonly event: 'opened' | 'reset';
+  readonly model: string;
+  readonly failures: number;
+}
+
+const unchanged: readonly BreakerChange[] = [];
+
 export interface Opened {
   readonly agentId: string;
   readonly model: string;
@@ -98,17 +107,18 @@ export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => 
     return soonest;
   }
 
-  function settle(call: Admitting, model: ModelInfo, isProbe: boolean, outcome: Outcome, error: ModelError | undefined): void {
+  function settle(call: Admitting, model: ModelInfo, isProbe: boolean, outcome: Outcome, error: ModelError | undefined): BreakerChange | undefined {
     const { agentId, caller, config } = call;
     const key = keyOf(agentId, model);
+    const known = breakers.get(key);
+    const name = `${model.provider}/${model.modelId}`;
     if (outcome === 'success') {
       breakers.delete(key);
-      return;
+      return known?.openedAtMs === undefined ? undefined : { event: 'reset', model: name, failures: known.failures };
     }
-    const known = breakers.get(key);
     if (outcome === 'neutral') {
       if (isProbe && known !== undefined) known.probing = false;
-      return;
+      return undefined;
     }
     const breaker = known ?? { failures: 0, openedAtMs: undefined, probing: false, failedCallers: new Set<string>(), cause: undefined };
     breakers.set(key, breaker);
@@ -119,8 +129,9 @@ export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => 
     // Calls that started before it opened and fail later do not keep it open longer.
     if (isProbe || opens) breaker.openedAtMs = clock.monotonic();
     if (isProbe) breaker.probing = false;
-    if (opens)
-      onOpen({ agentId, model: `${model.provider}/${model.modelId}`, failures: breaker.failures, resetMs: config.resetMs, cause: breaker.cause });
+    if (!opens) return undefined;
+    onOpen({ agentId, model: name, failures: breaker.failures, resetMs: config.resetMs, cause: breaker.cause });
+    return { event: 'opened', model: name, failures: breaker.failures };
   }
 
   return {
@@ -142,11 +153,14 @@ export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => 
         models,
         observe: (attempt) => void last.set(attempt.model, attempt),
         end(hung) {
+          let changes: BreakerChange[] | undefined;
           for (const model of models) {
             const attempt = last.get(model);
             const isHung = hung && (last.size === 0 ? model === models[0] : attempt?.error?.kind === 'aborted');
-            settle(call, model, probes.has(model), isHung ? 'failure' : outcomeOf(attempt), attempt?.error);
+            const change = settle(call, model, probes.has(model), isHung ? 'failure' : outcomeOf(attempt), attempt?.error);
+            if (change !== undefined) (changes ??= []).push(change);
           }
+          return changes ?? unchanged;
         },
       };
     },

@@ -1,13 +1,14 @@
 import { toFragment } from '../kernel/json-fragment.ts';
 import type { Log } from '../kernel/log.ts';
-import { ModelError, type ModelResult, type ModelSink, type ToolSpec } from '../llm/model.ts';
+import { ModelError, type ModelInfo, type ModelResult, type ModelSink, type ToolSpec } from '../llm/model.ts';
 import type { Attempt, Models } from '../llm/models.ts';
 import { toCallRecord } from './call-record.ts';
 import type { Admission, CircuitBreakers } from './circuit-breaker.ts';
-import type { CallPlan, CallPlanInput } from './plan-call.ts';
+import { type CallPlan, type CallPlanInput, usableWindow } from './plan-call.ts';
 import type { Refused } from './turn-budget.ts';
 import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type TurnEnd } from './turn-end.ts';
 import { betweenTexts, type RunningTurn, type TurnProgress } from './turn-progress.ts';
+import type { OpenStep, TurnTrace } from './turn-trace.ts';
 import type { TurnInput, TurnSink } from './turn.ts';
 import type { TurnStop } from './turn-stop.ts';
 
@@ -57,10 +58,13 @@ export class ModelCalls {
 
   /** Prepares the next call and counts it as a step; returns the end of the turn when none may be made. */
   prepare(system: readonly string[], tools: readonly ToolSpec[]): PreparedCall | { readonly end: TurnEnd } {
-    const { agent, agentId, call, models, maxTokens, budget, whole } = this.#input;
+    const { agent, agentId, call, models, maxTokens, budget, whole, trace } = this.#input;
     const progress = this.#progress;
     const admission = this.#deps.breakers.admit({ agentId, caller: call.identity.tokenId, models, config: agent.circuitBreaker });
-    if (!('end' in admission)) return { end: circuitOpen(admission.retryAfterMs, admission.cause) };
+    if (!('end' in admission)) {
+      trace?.note('breaker', namesOf(models), { event: 'refused', retryAfterMs: admission.retryAfterMs }, { outcome: 'denied' });
+      return { end: circuitOpen(admission.retryAfterMs, admission.cause) };
+    }
     const plan = this.#deps.planCall({
       models: admission.models,
       system,
@@ -74,8 +78,11 @@ export class ModelCalls {
     });
     if (!('models' in plan)) {
       admission.end(false);
+      if (trace !== undefined) noteRefusedPlan(trace, plan);
       return { end: 'overflow' in plan ? contextExhausted(plan.overflow) : budgetExceeded(plan.refused) };
     }
+    if (trace !== undefined && (progress.steps === 0 || plan.leftOut > 0))
+      noteContext(trace, plan, { window: admission.models[0]?.contextWindow ?? 0, messages: progress.sent.length });
     progress.sent = plan.messages;
     progress.leftOut += plan.leftOut;
     progress.steps += 1;
@@ -86,6 +93,8 @@ export class ModelCalls {
     const progress = this.#progress;
     const { reservation } = plan;
     const callsBefore = progress.calls.length;
+    const { trace } = this.#input;
+    const step = trace?.begin('model', namesOf(plan.models));
     let hung = false;
     let isSettled = false;
     try {
@@ -99,6 +108,7 @@ export class ModelCalls {
           admission.observe(attempt);
           const record = toCallRecord(attempt, this.#input.operation ?? 'interactive');
           progress.record(record);
+          trace?.attempt(step, attempt, record);
           // Usage of a call that ended too late for its turn arrives after the settlement.
           if (reservation === undefined || isSettled) this.#input.budget?.spend(record);
         },
@@ -107,10 +117,13 @@ export class ModelCalls {
       };
       const { result, model } = await this.#stop.bounded(this.#deps.models.generate(call, separated(this.#sink, progress.hasText())));
       progress.model = model;
+      if (trace !== undefined && step !== undefined)
+        endAnswered(trace, step, { result, model: `${model.provider}/${model.modelId}`, sent: plan.messages.at(-1)?.content });
       this.#hasActed = true;
       if (result.thinking !== undefined) progress.thinking.push(...result.thinking);
       return { is: 'answer', answer: result, cappedBy: plan.cappedBy };
     } catch (error) {
+      trace?.end(step, { outcome: this.#stop.cause === 'aborted' ? 'cancelled' : 'error', error: trace.errorOf(error) });
       this.#hasActed ||= error instanceof ModelError && hasReceived(error);
       if (isTooLong(error) && this.#overflows < maxOverflows && this.#mayShorten()) {
         this.#overflows += 1;
@@ -122,7 +135,7 @@ export class ModelCalls {
       hung = this.#stop.cause === 'timeout' && isSilent;
       return { is: 'end', end: endOfFailedCall(error, { stopped: this.#stop.cause, isSilent }) };
     } finally {
-      admission.end(hung);
+      for (const { event, model, failures } of admission.end(hung)) trace?.note('breaker', model, { event, failures });
       isSettled = true;
       reservation?.settle(progress.calls.slice(callsBefore));
     }
@@ -156,6 +169,53 @@ export class ModelCalls {
     else if (error.kind !== 'aborted')
       this.#deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'Model call failed');
   }
+}
+
+/** Names the first model of a list. */
+const namesOf = ([model]: readonly ModelInfo[]): string => (model === undefined ? '' : `${model.provider}/${model.modelId}`);
+
+/** Notes what of the conversation a call sends. */
+function noteContext(
+  trace: TurnTrace,
+  { messages, leftOut, sizes }: PreparedCall['plan'],
+  before: { readonly window: number; readonly messages: number },
+): void {
+  trace.note('context', 'model context', {
+    windowTokens: sizes.limit,
+    rawWindowTokens: before.window,
+    systemTokens: sizes.fixed,
+    historyTokens: sizes.input - sizes.fixed,
+    inputTokens: sizes.input,
+    outputHeadroom: sizes.limit - sizes.input,
+    messagesIn: before.messages,
+    messagesOut: messages.length,
+    leftOut,
+    verdict: leftOut > 0 || sizes.limit < Math.floor(usableWindow({ contextWindow: before.window })) ? 'downshifted' : 'fits',
+  });
+}
+
+/** Notes why no call was made: it does not fit, or a budget refuses it. */
+function noteRefusedPlan(trace: TurnTrace, plan: Exclude<CallPlan, PreparedCall['plan']>): void {
+  if (!('overflow' in plan)) return trace.note('context', 'budget', { verdict: 'refused', message: plan.refused.message }, { outcome: 'denied' });
+  const { limit, input, answer } = plan.overflow;
+  trace.note(
+    'context',
+    'model context',
+    { windowTokens: limit, inputTokens: input, outputHeadroom: answer, verdict: 'exhausted' },
+    { outcome: 'error' },
+  );
+}
+
+function endAnswered(
+  trace: TurnTrace,
+  step: OpenStep,
+  { result, model, sent }: { readonly result: ModelResult; readonly model: string; readonly sent: string | undefined },
+): void {
+  trace.end(step, { outcome: 'ok', facts: { finish: result.finish, ...(result.toolCalls.length > 0 && { toolCalls: result.toolCalls.length }) } });
+  step.name = model;
+  if (!trace.isFull) return;
+  if (sent !== undefined) step.input = trace.text(sent, false);
+  step.output = trace.text(result.text, false);
 }
 
 /** Some providers report it by the status alone. */

@@ -100,6 +100,8 @@ export type CallPlan =
       readonly maxTokens: number | undefined;
       /** The budget that makes the longest answer shorter than requested. */
       readonly cappedBy: Refused | undefined;
+      /** Tokens of what is sent: system prompt and tools, everything, and what is kept free for the answer. */
+      readonly sizes: { readonly fixed: number; readonly input: number; readonly limit: number; readonly answer: number };
       /** Settle it when the call has ended. */
       readonly reservation: Reservation | undefined;
     }
@@ -135,7 +137,8 @@ export function createPlanCall(fitContext: FitContext, countTokens: CountTokens)
     const models = candidates.filter((model) => model === primary || fitted.tokens + (sent ?? model.maxTokens) <= usableWindow(model));
     const reservation = budget?.reserve({ models, inputTokens: fitted.tokens, maxOutputTokens: allowed });
     const { leftOut } = fitted;
-    if (reservation === undefined) return { messages: fitted.messages, leftOut, models, maxTokens: sent, cappedBy, reservation };
+    const sizes = { fixed: fixedTokens, input: fitted.tokens, limit: usable, answer: allowed };
+    if (reservation === undefined) return { messages: fitted.messages, leftOut, models, maxTokens: sent, cappedBy, sizes, reservation };
     if ('refused' in reservation) return reservation;
     // Only the reserved output may be generated: the limit is sent even where the provider would have decided itself.
     return {
@@ -144,6 +147,7 @@ export function createPlanCall(fitContext: FitContext, countTokens: CountTokens)
       models,
       maxTokens: reservation.maxOutputTokens,
       cappedBy: reservation.cappedBy ?? cappedBy,
+      sizes,
       reservation,
     };
   };

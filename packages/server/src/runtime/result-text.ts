@@ -24,6 +24,8 @@ export interface ResultOf {
   readonly call: ToolCall;
   /** Whether the model has the tool that reads an off-loaded result; asked for long results only. */
   readonly canReadFiles: () => boolean;
+  /** Called when a long result was moved to a file of the workspace. */
+  readonly onOffLoad?: (chars: number, path: string) => void;
 }
 
 /** Returns a result as the model reads it and as it is stored: without secrets, bounded, and fenced if untrusted. */
@@ -41,13 +43,14 @@ export async function resultText(deps: ResultTextDeps, of: ResultOf, result: Too
 /** Moves a long result to a file that the model can read, when it has the tool for that; otherwise the middle is lost. */
 async function boundResult(
   deps: ResultTextDeps,
-  { input, call, canReadFiles }: ResultOf,
+  { input, call, canReadFiles, onOffLoad }: ResultOf,
   { content, outside }: { readonly content: string; readonly outside: ToolResult['outside'] },
 ): Promise<{ shown: string; pointer?: string }> {
   // A result read from a file already has its rest there.
   if (call.name !== fileReader && content.length > offLoadFrom(input.models) && canReadFiles()) {
     try {
       const { path, kept, ...bounded } = await offLoad(input, content);
+      onOffLoad?.(content.length, path);
       await deps.keptFile?.(input, path, outside !== undefined && outside.clean !== true, kept);
       return bounded;
     } catch (error) {

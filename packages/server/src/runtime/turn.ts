@@ -6,6 +6,7 @@ import type { BackgroundAuthority } from './background.ts';
 import type { Tool } from './tool.ts';
 import type { TurnBudget } from './turn-budget.ts';
 import type { TurnFailure } from './turn-failure.ts';
+import type { TurnTrace } from './turn-trace.ts';
 
 /** What the model of a turn receives in addition to messages. */
 export interface TurnAsk {
@@ -54,6 +55,8 @@ export interface TurnInput extends TurnAsk {
   /** The authority under which it acts, if not that of its origin. */
   readonly authority?: TurnOrigin | undefined;
   readonly steering?: TurnSteering | undefined;
+  /** Takes the steps of the turn; absent when no traces are kept. */
+  readonly trace?: TurnTrace | undefined;
   readonly signal: AbortSignal;
   /** Aborts the turn from within: a guard found that it must not continue. */
   readonly abort?: (reason: Error) => void;

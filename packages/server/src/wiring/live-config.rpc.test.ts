@@ -88,7 +88,17 @@ const Introspected = z.looseObject({
   result: z.looseObject({ budgets: z.array(z.looseObject({ scope: z.string(), cap: z.string() })) }),
 });
 
+/** Returns how many records the trace of a new turn has, and what it keeps of the answer. */
+async function traced(server: TestServer) {
+  server.provider.queue({ text: 'Kept.' });
+  const { traceId } = await server.client.call('agent.execute', { message: 'Go', sessionKey: `traced:${Math.random()}` });
+  const found = await server.client.call('obs.trace.get', { ref: traceId }).catch(() => undefined);
+  return found?.records.flatMap(({ steps }) => steps.flatMap(({ output }) => output?.preview ?? []));
+}
+
 const rows: readonly Row[] = [
+  { keys: ['observability.persistence'], patch: { observability: { persistence: { enabled: false } } }, see: traced, before: [], after: undefined },
+  { keys: ['observability.content'], patch: { observability: { content: 'full' } }, see: traced, before: [], after: ['Kept.'] },
   {
     keys: ['logging'],
     patch: { logging: { level: 'warn', modules: { turns: 'trace' } } },

@@ -6,6 +6,7 @@ import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
 import { createBackground } from '../features/environment/background/background.ts';
 import type { MediaApi } from '../features/environment/media/api.ts';
 import type { RecallApi } from '../features/knowledge/memory/api.ts';
+import type { TracesApi } from '../features/operations/traces/api.ts';
 import { suspendWork } from '../features/unattended/durable/store.ts';
 import type { IdentityOf } from '../kernel/call-context.ts';
 import type { Lanes } from '../kernel/lane.ts';
@@ -40,6 +41,7 @@ export interface TurnsWiring {
   readonly conversations: Conversations;
   readonly unattended: Late<Unattended>;
   readonly stops: Late<Stops>;
+  readonly traces: TracesApi;
 }
 
 /** Wires the agent loop, the turns of conversations and the calls that outlive them, with every turn metered and traced. */
@@ -90,6 +92,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
     noticeMessages: sessions.noticeMessages,
     runTurn: traces?.runTurn(runTurn) ?? runTurn,
     background: background.api,
+    traces: deps.traces,
     openTurn,
     commitTurn,
     openDurableTurn,

@@ -2,6 +2,20 @@ import * as z from 'zod';
 
 /** Section `observability` of config.yaml. */
 export const ObservabilityConfig = z.strictObject({
+  persistence: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('Whether the steps of turns and of other work are kept, for traces and reports.'),
+      retentionDays: z.int().min(1).max(365).default(30).describe('Days until they are deleted.'),
+    })
+    .prefault({})
+    .meta({ apply: 'live' }),
+  content: z
+    .enum(['off', 'errors', 'full'])
+    .default('errors')
+    .describe(
+      'What of arguments, results and answers a trace keeps in addition to digest and size: `off`: nothing; `errors`: the first 2 KiB where a step failed; `full`: of every step. Secrets are always removed.',
+    )
+    .meta({ apply: 'live' }),
   traces: z
     .strictObject({
       endpoint: z

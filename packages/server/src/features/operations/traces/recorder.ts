@@ -9,7 +9,7 @@ import type { TraceRow } from './tables.ts';
 const flushMs = 500;
 /** Rows of one write; more are written at once. */
 const batchRows = 64;
-/** Rows that wait while the database accepts none: beyond, the oldest are dropped and counted. */
+/** Rows pending while the database accepts none: beyond, the oldest are dropped and counted. */
 const maxWaiting = 2_048;
 const maxWaitingChars = 8 * 1024 * 1024;
 

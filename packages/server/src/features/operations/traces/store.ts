@@ -46,41 +46,63 @@ export const appendRecords = operation('traces.append', async (tx, { rows }: { r
   for (const row of rows) await tx.run(insert, row);
 });
 
-/** Records of one read at most. */
-const pageRows = 1000;
+/** Records of one answer at most. */
+export const maxFound = 1000;
 
-const byTrace = query<{ traceId: string }, TraceRow>(({ db, p }) =>
-  db.selectFrom('traceRecord').select(columns).where('traceId', '=', p('traceId')).orderBy('startedAtMs').orderBy('seq').limit(pageRows),
+const byTrace = query<{ ref: string }, TraceRow>(({ db, p }) =>
+  db.selectFrom('traceRecord').select(columns).where('traceId', '=', p('ref')).orderBy('startedAtMs').orderBy('seq').limit(maxFound),
 );
 
-const byRoot = query<{ rootRunId: string }, TraceRow>(({ db, p }) =>
-  db.selectFrom('traceRecord').select(columns).where('rootRunId', '=', p('rootRunId')).orderBy('startedAtMs').orderBy('seq').limit(pageRows),
+const byRoot = query<{ ref: string }, TraceRow>(({ db, p }) =>
+  db.selectFrom('traceRecord').select(columns).where('rootRunId', '=', p('ref')).orderBy('startedAtMs').orderBy('seq').limit(maxFound),
 );
 
-/** The parts of a turn are numbered: `tn_…`, `tn_….1`, `tn_….2`. */
-const byId = query<{ id: string; firstPart: string; lastPart: string }, TraceRow>(({ db, p }) =>
+/** The parts of a turn have its id with a suffix. */
+const byId = query<{ ref: string; firstPart: string; lastPart: string }, TraceRow>(({ db, p }) =>
   db
     .selectFrom('traceRecord')
     .select(columns)
-    .where((where) => where.or([where('id', '=', p('id')), where.and([where('id', '>=', p('firstPart')), where('id', '<', p('lastPart'))])]))
+    .where((where) => where.or([where('id', '=', p('ref')), where.and([where('id', '>=', p('firstPart')), where('id', '<', p('lastPart'))])]))
     .orderBy('startedAtMs')
     .orderBy('seq')
-    .limit(pageRows),
+    .limit(maxFound),
 );
 
-/** Returns the records of a trace, oldest first. */
-export const recordsOfTrace = operation('traces.ofTrace', async (tx, input: { readonly traceId: string }): Promise<TraceRow[]> =>
-  tx.all(byTrace, input),
+const newestOfConversation = query<{ ref: string }, TraceRow>(({ db, p }) =>
+  db.selectFrom('traceRecord').select(columns).where('conversationRef', '=', p('ref')).orderBy('startedAtMs', 'desc').orderBy('seq', 'desc').limit(1),
 );
 
-/** Returns the records of everything that one request started, oldest first. */
-export const recordsOfRoot = operation('traces.ofRoot', async (tx, input: { readonly rootRunId: string }): Promise<TraceRow[]> =>
-  tx.all(byRoot, input),
+/** Ids of the root runs that a record may have started or belong to. */
+const rootsOf = ({ id, rootRunId }: TraceRow): readonly string[] => [
+  `root-turn-${id.replace(/\.\d+$/, '')}`,
+  ...(rootRunId === null ? [] : [rootRunId]),
+];
+
+/** Returns the records that a reference names, with all that belongs to their root runs, oldest first. */
+export const findRecords = operation(
+  'traces.find',
+  async (tx, { ref }: { readonly ref: string }): Promise<{ readonly rows: readonly TraceRow[]; readonly roots: readonly string[] }> => {
+    const named = [
+      ...(await tx.all(byId, { ref, firstPart: `${ref}.`, lastPart: `${ref}/` })),
+      ...(await tx.all(byTrace, { ref })),
+      ...(await tx.all(byRoot, { ref })),
+    ];
+    if (named.length === 0) named.push(...(await tx.all(newestOfConversation, { ref })));
+    const found = new Map(named.map((row) => [row.id, row]));
+    const roots = [...new Set(named.flatMap(rootsOf))].slice(0, maxRoots);
+    for (const root of roots) {
+      // The turn that started the root run has its id.
+      const starter = root.startsWith('root-turn-') ? root.slice('root-turn-'.length) : undefined;
+      const others =
+        starter === undefined || found.has(starter) ? [] : await tx.all(byId, { ref: starter, firstPart: `${starter}.`, lastPart: `${starter}/` });
+      for (const row of [...others, ...(await tx.all(byRoot, { ref: root }))]) found.set(row.id, row);
+    }
+    const rows = [...found.values()].toSorted((a, b) => a.startedAtMs - b.startedAtMs).slice(0, maxFound);
+    return { rows, roots };
+  },
 );
 
-/** Returns a record and the later parts of its turn, oldest first. */
-export const recordsById = operation('traces.byId', async (tx, { id }: { readonly id: string }): Promise<TraceRow[]> =>
-  tx.all(byId, { id, firstPart: `${id}.`, lastPart: `${id}/` }),
-);
+/** Root runs of one answer at most. */
+const maxRoots = 50;
 
-export const traceOperations = [appendRecords, recordsOfTrace, recordsOfRoot, recordsById];
+export const traceOperations = [appendRecords, findRecords];

@@ -1,8 +1,9 @@
 import type { TraceKind, TraceOutcome, TurnOrigin } from '@gatehouse/contract';
 import type { Generated } from 'kysely';
 
-/** A record as it is stored, without its number. */
-export interface TraceRow {
+/** Rows of `trace_record`. */
+interface TraceRecordTable {
+  readonly seq: Generated<number>;
   readonly id: string;
   readonly kind: TraceKind;
   readonly traceId: string;
@@ -36,10 +37,8 @@ export interface TraceRow {
   readonly detailJson: string;
 }
 
-/** Rows of `trace_record`. */
-interface TraceRecordTable extends TraceRow {
-  readonly seq: Generated<number>;
-}
+/** A record as it is stored, without its number. */
+export type TraceRow = Omit<TraceRecordTable, 'seq'>;
 
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {

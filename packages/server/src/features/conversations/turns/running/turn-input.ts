@@ -3,6 +3,7 @@ import type { CallingTurn } from '../../../../kernel/call-context.ts';
 import type { ModelMessage } from '../../../../llm/model.ts';
 import type { BackgroundAuthority } from '../../../../runtime/background.ts';
 import { authorityOf } from '../../../../runtime/tool-policy.ts';
+import type { TurnTrace } from '../../../../runtime/turn-trace.ts';
 import type { TurnAsk, TurnInput } from '../../../../runtime/turn.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import type { Recalled } from '../../../knowledge/memory/api.ts';
@@ -47,10 +48,11 @@ export interface BegunTurn {
   readonly calling: CallingTurn;
   /** The row, for a turn that has no ledger. */
   readonly row: OpenRow;
+  readonly trace?: TurnTrace | undefined;
 }
 
 /** Returns what the loop needs, except the budget. */
-export function toInput(turn: PreparedTurn, { start, calling, row }: BegunTurn, { call, controller }: Admitted): Omit<TurnInput, 'budget'> {
+export function toInput(turn: PreparedTurn, { start, calling, row, trace }: BegunTurn, { call, controller }: Admitted): Omit<TurnInput, 'budget'> {
   const { target, agent, origin, durable } = turn;
   const sent = messagesOf(turn);
   const agentCaller = { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, turn: calling };
@@ -77,6 +79,7 @@ export function toInput(turn: PreparedTurn, { start, calling, row }: BegunTurn, 
     authority: durable?.turn.authority,
     steering: durable?.turn.steering,
     background: turn.background,
+    trace,
   };
 }
 

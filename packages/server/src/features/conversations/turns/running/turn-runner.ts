@@ -8,6 +8,7 @@ import type { TakenResults } from '../../../../runtime/background.ts';
 import { isTainted } from '../../../../runtime/taint.ts';
 import type { RunTurn, TurnResult, TurnSink } from '../../../../runtime/turn.ts';
 import type { TurnAutonomy } from '../../../delegation/autonomy/api.ts';
+import type { TracesApi } from '../../../operations/traces/api.ts';
 import type { ReserveStore, TurnBudget } from '../../../access/budgets/api.ts';
 import type { RecallApi } from '../../../knowledge/memory/api.ts';
 import type { SkillsApi } from '../../../knowledge/skills/api.ts';
@@ -15,6 +16,7 @@ import type { TurnOutcome } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
+import { recordIdOf, toRunningRecord, toTurnRecord } from './turn-record.ts';
 import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart, OpenRow } from './turn-row.ts';
 import { type BegunTurn, callingTurn, type PreparedTurn, toInput } from './turn-input.ts';
 
@@ -30,6 +32,7 @@ export interface TurnRunnerDeps {
   readonly openTurn: Operation<TurnOpening, void>;
   readonly commitTurn: Operation<TurnCommit, TurnCommitted>;
   readonly background: TakenResults;
+  readonly traces: TracesApi;
   readonly autonomy: TurnAutonomy;
   /** Returns the limits that apply to a turn of the agent. */
   readonly budgetOf: (
@@ -55,11 +58,14 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     admitted.running = { turn, calling, startedAtMs: start.startedAtMs };
     turn.durable?.running();
     count += 1;
+    const begun = { start, calling, row: new OpenRow(deps, start, turn.alongside), trace: deps.traces.ofTurn() };
+    const shown = show(turn, begun);
     try {
       const beginning = deps.autonomy.begin(calling, turn.durable?.isResumed);
       if (beginning !== undefined) await beginning;
-      return await runBegun(turn, { start, calling, row: new OpenRow(deps, start, turn.alongside) }, admitted, sink);
+      return await runBegun(turn, begun, admitted, sink);
     } finally {
+      shown?.[Symbol.dispose]();
       admitted.running = undefined;
       count -= 1;
       deps.autonomy.end(calling);
@@ -85,10 +91,11 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
       withReason(await deps.runTurn(input, announce.streaming(sink, about, principalId)), admitted.stoppedBy);
     const calls = sumCalls(result.calls);
     const outcome = toOutcome(begun.start, result, calls, durable?.ledger.before);
-    const stored =
+    const stored = await traced(turn, begun, result, () =>
       durable === undefined
-        ? await commit(turn, begun.start, { result, calls, outcome })
-        : await durable.commit(result, outcome, turn.question, admitted.controller.signal);
+        ? commit(turn, begun.start, { result, calls, outcome })
+        : durable.commit(result, outcome, turn.question, admitted.controller.signal),
+    );
     if (stored === undefined) return outcome;
     if (stored.waits === true) {
       announce.used(result.calls, about, principalId);
@@ -101,6 +108,30 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     // The result must not reach a caller whose token was revoked.
     if (durable === undefined && admitted.stoppedBy?.code === 'unauthenticated') throw admitted.stoppedBy;
     return outcome;
+  }
+
+  /** Shows a turn among the running ones. */
+  function show(turn: PreparedTurn, begun: BegunTurn): Disposable | undefined {
+    const { trace } = begun;
+    if (trace === undefined) return undefined;
+    const traced = { turn, begun, trace };
+    return deps.traces.running(recordIdOf(traced), () => toRunningRecord(traced));
+  }
+
+  /** Stores the trace of a turn when its commit has ended, in whatever way. */
+  async function traced<T>(turn: PreparedTurn, begun: BegunTurn, result: TurnResult, commitIt: () => Promise<T>): Promise<T> {
+    const { trace } = begun;
+    if (trace === undefined) return commitIt();
+    const endedAtMs = deps.clock.now();
+    const about = { turn, begun, trace, endedAtMs, result };
+    try {
+      const stored = await commitIt();
+      deps.traces.record(toTurnRecord({ ...about, ...(stored === undefined && { fault: 'taken_over' }) }));
+      return stored;
+    } catch (error) {
+      deps.traces.record(toTurnRecord({ ...about, fault: 'not_stored' }));
+      throw error;
+    }
   }
 
   /** Commits a turn bound to a request; background results count as reported only if the commit succeeds. */

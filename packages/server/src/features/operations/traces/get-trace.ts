@@ -1,0 +1,57 @@
+import type { TraceRecord, TraceStep } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import { type CallContext, isAdmin } from '../../../kernel/call-context.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { fromRow } from './record-row.ts';
+import { findRecords, maxFound } from './store.ts';
+
+export interface GetTraceDeps {
+  readonly db: Db;
+  /** Stores what has ended and is not stored yet. */
+  readonly flush: () => Promise<void>;
+  /** Records of turns that run now. */
+  readonly running: () => readonly TraceRecord[];
+}
+
+/** Handler of `obs.trace.get`. */
+export function createGetTrace({ db, flush, running }: GetTraceDeps): HandlersOf<'obs.trace.get'> {
+  return {
+    async 'obs.trace.get'({ ref }, call) {
+      await flush();
+      const { rows, roots } = await db.read(findRecords, { ref });
+      const ended = rows.map(fromRow);
+      const stored = new Set(ended.map(({ id }) => id));
+      const named = new Set([ref, ...roots, ...ended.map(({ traceId }) => traceId)]);
+      const live = running().filter(
+        ({ id, traceId, rootRunId, conversationRef }) =>
+          !stored.has(id) && [id, traceId, rootRunId, `root-turn-${id}`, conversationRef].some((one) => one !== undefined && named.has(one)),
+      );
+      const visible = [...ended, ...live].filter((record) => maySee(record, call));
+      if (visible.length === 0) throw new AppError('not_found', 'There is no trace of this reference', { param: 'ref' });
+      const forOwner = isAdmin(call);
+      return { records: forOwner ? visible : visible.map(withoutSentences), truncated: rows.length >= maxFound };
+    },
+  };
+}
+
+function maySee({ principalId, agentId }: TraceRecord, call: CallContext): boolean {
+  const { agents } = call.identity;
+  if (agents !== undefined && (agentId === undefined || !agents.includes(agentId))) return false;
+  return isAdmin(call) || principalId === call.identity.principalId;
+}
+
+/** Removes what a model provider said: it may concern the account. */
+function withoutSentences(record: TraceRecord): TraceRecord {
+  return { ...record, error: withoutText(record.error), steps: record.steps.map(withoutSentence) };
+}
+
+function withoutSentence(step: TraceStep): TraceStep {
+  return step.error === undefined || step.kind === 'tool' ? step : { ...step, error: withoutText(step.error) };
+}
+
+function withoutText<E extends TraceRecord['error'] | TraceStep['error']>(error: E): E {
+  if (error === null || error === undefined) return error;
+  const { text: _text, ...rest } = error;
+  return rest as E;
+}

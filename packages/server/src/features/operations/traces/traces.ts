@@ -1,0 +1,42 @@
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Live } from '../../../kernel/config/live.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { Log } from '../../../kernel/log.ts';
+import { type KeptContent, TurnTrace } from '../../../runtime/turn-trace.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import type { TracesApi } from './api.ts';
+import { createGetTrace } from './get-trace.ts';
+import { RunningTraces } from './running-traces.ts';
+import { TraceRecorder } from './recorder.ts';
+
+export interface TracesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: Pick<Live<{ readonly persistence: { readonly enabled: boolean }; readonly content: KeptContent }>, 'current'>;
+  readonly redact: (text: string) => string;
+}
+
+/** Keeps what turns and other work did, step by step, behind the work and without its content unless that is configured. */
+export function createTraces({
+  db,
+  clock,
+  log,
+  config,
+  redact,
+}: TracesDeps): { readonly api: TracesApi; readonly methods: HandlersOf<'obs.trace.get'> } & AsyncDisposable {
+  const recorder = new TraceRecorder({ db, clock, log });
+  const running = new RunningTraces();
+  const api: TracesApi = {
+    running: (turnId, record) => running.add(turnId, record),
+    ofTurn() {
+      const { content, persistence } = config.current;
+      return persistence.enabled ? new TurnTrace({ clock, content, redact }) : undefined;
+    },
+    record(ended) {
+      if (config.current.persistence.enabled) recorder.push(ended);
+    },
+  };
+  const methods = createGetTrace({ db, flush: () => recorder.flush(), running: () => running.records() });
+  return { api, methods, [Symbol.asyncDispose]: () => recorder.flush() };
+}
