@@ -182,6 +182,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     nodes: nodes.list,
     isReplaced: foundation.build.isReplaced,
     sections: settings.sections,
+    storeTraces: traces.flush,
   });
   const handlers: Handlers = {
     ...system.methods,

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
 import { once } from '../once.ts';
-import { obsTrace } from './obs-trace.ts';
 import { EpochMs } from '../shared/turn.ts';
+import { obsDiagnosis } from './obs-diagnosis.ts';
+import { obsTrace } from './obs-trace.ts';
 
 const AuditId = once(() => z.string().regex(/^au_[0-9a-f-]{36}$/, 'expected the id of an audit row, au_ followed by a UUID'));
 const Classification = once(() => z.enum(['read', 'mutate', 'destructive', 'security']));
@@ -33,6 +34,7 @@ export type AuditEntry = z.output<ReturnType<typeof AuditEntry>>;
 
 export const obs = {
   ...obsTrace,
+  ...obsDiagnosis,
   'obs.audit.query': method({
     scope: 'admin',
     risk: 'read',

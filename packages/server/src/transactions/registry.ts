@@ -32,6 +32,8 @@ import { realignJobs } from '../features/unattended/cron/schedule/realign-store.
 import { cronResetOperations } from '../features/unattended/cron/jobs/reset-store.ts';
 import { cronSearchOperations } from '../features/unattended/cron/jobs/search-store.ts';
 import { cronJobOperations } from '../features/unattended/cron/store.ts';
+import { diagnosisMigrations } from '../features/operations/diagnosis/migrations.ts';
+import { diagnosisOperations } from '../features/operations/diagnosis/store.ts';
 import { durableMigrations } from '../features/unattended/durable/migrations.ts';
 import { endWork, endWorkWithMessage } from './end-interrupted-turn.ts';
 import { durableOperations } from '../features/unattended/durable/store.ts';
@@ -176,6 +178,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...ageClockOperations,
   ...nodeOperations,
   ...traceOperations,
+  ...diagnosisOperations,
   ...configVersionOperations,
   ...secretOperations,
   ...inboxOperations,
@@ -231,6 +234,7 @@ export const migrations: readonly Migration[] = [
   ...ageClockMigrations,
   ...nodeMigrations,
   ...traceMigrations,
+  ...diagnosisMigrations,
   ...configVersionMigrations,
   ...secretMigrations,
   ...sessionMigrations,

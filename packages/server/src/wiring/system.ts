@@ -1,9 +1,13 @@
+import { createDiagnosis } from '../features/operations/diagnosis/diagnosis.ts';
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import { recordAudit } from '../kernel/audit.ts';
 import type { Assembly } from './assembly.ts';
 
-export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'>;
+export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'> {
+  /** Stores the traces of what has ended. */
+  readonly storeTraces: () => Promise<void>;
+}
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
 export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWiring) {
@@ -31,7 +35,7 @@ export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWi
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
   return {
-    methods: { ...system.methods, ...createAuditQuery({ db, redactText }) },
+    methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...createDiagnosis({ db, clock, flush: deps.storeTraces }).methods },
     documents: { openapi, openrpc, asyncapi },
   };
 }

@@ -24,7 +24,7 @@ export function createTraces({
   log,
   config,
   redact,
-}: TracesDeps): { readonly api: TracesApi; readonly methods: HandlersOf<'obs.trace.get'> } & AsyncDisposable {
+}: TracesDeps): { readonly api: TracesApi; readonly methods: HandlersOf<'obs.trace.get'>; readonly flush: () => Promise<void> } & AsyncDisposable {
   const recorder = new TraceRecorder({ db, clock, log });
   const running = new RunningTraces();
   const api: TracesApi = {
@@ -37,6 +37,7 @@ export function createTraces({
       if (config.current.persistence.enabled) recorder.push(ended);
     },
   };
-  const methods = createGetTrace({ db, flush: () => recorder.flush(), running: () => running.records() });
-  return { api, methods, [Symbol.asyncDispose]: () => recorder.flush() };
+  const flush = () => recorder.flush();
+  const methods = createGetTrace({ db, flush, running: () => running.records() });
+  return { api, methods, flush, [Symbol.asyncDispose]: flush };
 }

@@ -1,0 +1,18 @@
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { createExplain } from './explain/methods.ts';
+import { createSystemHealth } from './health/methods.ts';
+import { createTraceSearch } from './search/search.ts';
+
+export interface DiagnosisDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  /** Stores the traces of what has ended and is not stored yet. */
+  readonly flush: () => Promise<void>;
+}
+
+/** Explains sessions and the state of the whole system from stored records, in the search thread of the storage. */
+export function createDiagnosis(deps: DiagnosisDeps): { readonly methods: HandlersOf<'obs.explain' | 'obs.system.health' | 'obs.trace.search'> } {
+  return { methods: { ...createTraceSearch(deps), ...createExplain(deps), ...createSystemHealth(deps) } };
+}

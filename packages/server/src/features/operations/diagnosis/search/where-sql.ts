@@ -1,0 +1,78 @@
+import type { Expression, ExpressionBuilder, sql as sqlTag, SqlBool } from 'kysely';
+import type { Dialect } from '../../../../kernel/db/operation.ts';
+import type { Tables } from '../../../../kernel/db/tables.ts';
+import type { Condition, NumberField, TextField, TextOperator } from './where.ts';
+
+type Where = ExpressionBuilder<Tables, 'traceRecord'>;
+type Sql = typeof sqlTag;
+
+const textColumns = {
+  id: 'id',
+  kind: 'kind',
+  outcome: 'outcome',
+  reason: 'end_reason',
+  error: 'error_kind',
+  model: 'model',
+  agent: 'agent_id',
+  origin: 'origin',
+  session: 'session_key',
+  conversation: 'conversation_ref',
+  channel: 'channel_type',
+  chat: 'channel_id',
+  trace: 'trace_id',
+  root: 'root_run_id',
+  message: 'message_id',
+  principal: 'principal_id',
+} as const satisfies Record<Exclude<TextField, 'tool'>, string>;
+
+const numberColumns: Readonly<Record<NumberField, string>> = {
+  cost: 'cost_nano',
+  tokens: '(input_tokens + output_tokens)',
+  input: 'input_tokens',
+  output: 'output_tokens',
+  cached: 'cache_read_tokens',
+  duration: '(ended_at_ms - started_at_ms)',
+  calls: 'model_calls',
+  tools: 'tool_calls',
+  toolErrors: 'tool_errors',
+};
+
+/** Compiles a condition. Values are parameters; names of columns come from the closed lists here. Nothing compares as unknown: an absent text is ''. */
+export function whereSql(where: Where, sql: Sql, dialect: Dialect, condition: Condition): Expression<SqlBool> {
+  switch (condition.kind) {
+    case 'and':
+    case 'or':
+      return where[condition.kind](condition.parts.map((part) => whereSql(where, sql, dialect, part)));
+    case 'not':
+      return where.not(whereSql(where, sql, dialect, condition.part));
+    case 'error':
+      return sql<SqlBool>`(outcome = 'failed' or error_kind is not null)`;
+    case 'number': {
+      const value = condition.field === 'cost' ? Math.round(condition.value * 1e9) : condition.value;
+      return sql<SqlBool>`coalesce(${sql.raw(numberColumns[condition.field])}, 0) ${sql.raw(condition.operator)} ${sql.lit(value)}`;
+    }
+    case 'text': {
+      const { field, operator, values } = condition;
+      if (field === 'tool') return toolSql(sql, dialect, operator, values);
+      return compared(sql, sql.raw(`coalesce(${textColumns[field]}, '')`), operator, values);
+    }
+  }
+}
+
+function compared(sql: Sql, column: Expression<unknown>, operator: TextOperator, values: readonly string[]): Expression<SqlBool> {
+  const [first = ''] = values;
+  if (operator === 'in') return sql<SqlBool>`${column} in (${sql.join(values)})`;
+  if (operator === '~') return sql<SqlBool>`substr(${column}, 1, ${sql.lit(Array.from(first).length)}) = ${first}`;
+  return sql<SqlBool>`${column} ${sql.raw(operator)} ${first}`;
+}
+
+/** Whether one of the tool steps has this name; `!=`: none has. Records without tool calls are not opened. */
+function toolSql(sql: Sql, dialect: Dialect, operator: TextOperator, values: readonly string[]): Expression<SqlBool> {
+  const isSqlite = dialect === 'sqlite';
+  const kind = isSqlite ? sql`json_extract(step.value, '$.kind')` : sql`(step.value ->> 'kind')`;
+  const name = isSqlite ? sql`json_extract(step.value, '$.name')` : sql`(step.value ->> 'name')`;
+  const steps = isSqlite ? sql`json_each(detail_json, '$.steps') as step` : sql`json_array_elements(detail_json::json -> 'steps') as step(value)`;
+  const matches = compared(sql, name, operator === '!=' ? '=' : operator, values);
+  const found = sql<SqlBool>`(tool_calls > 0 and exists (select 1 from ${steps} where ${kind} = 'tool' and ${matches}))`;
+  return operator === '!=' ? sql<SqlBool>`(not ${found})` : found;
+}
