@@ -124,7 +124,10 @@ export const obsDiagnosis = {
           sessionKey: z.string().min(1).max(3200).optional().describe('The printed key, or a conversation reference (cv_…).'),
           traceId: exact().optional(),
           rootRunId: exact().optional(),
-          depth: z.enum(['summary', 'full']).default('summary').describe('`summary`: at most 6 KiB and 20 entries of each list; `full`: 200 entries.'),
+          depth: z
+            .enum(['summary', 'full'])
+            .default('summary')
+            .describe('`summary`: at most 6 KiB and 20 entries of each list; `full`: 200 entries.'),
           includeSynthetic: z.boolean().default(false),
         })
         .refine(

@@ -81,9 +81,7 @@ const Coverage = once(() =>
       .strictObject({
         reconciled: z.boolean().describe('Whether the steps account for every tool call that the records count.'),
         rollupSource: z.literal('last-execution'),
-        divergentTools: z.array(
-          z.strictObject({ tool: z.string(), rollup: z.strictObject(toolCounts), trajectory: z.strictObject(toolCounts) }),
-        ),
+        divergentTools: z.array(z.strictObject({ tool: z.string(), rollup: z.strictObject(toolCounts), trajectory: z.strictObject(toolCounts) })),
       })
       .optional(),
   }),

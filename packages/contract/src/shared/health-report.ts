@@ -8,7 +8,7 @@ const rate = z.number().min(0).max(1);
 const usd = z.number().nullable();
 const gateCounts = { skipped: count, skipRate: rate, failedOpen: count, failOpenRate: rate };
 
-/** Triage over all sessions of a window: counts, codes and ids, never content, and no time of its own. */
+/** Triage over all sessions of a window: counts, codes and ids, never content, and never the time of the call. */
 export const SystemHealthReport = once(() =>
   z
     .strictObject({
@@ -43,7 +43,9 @@ export const SystemHealthReport = once(() =>
       pipelineAuthoringGate: z
         .strictObject({ buildAuthor: z.boolean(), reason: z.string() })
         .optional()
-        .describe('Whether an author for small models would pay: at least 20 graphs of small models, valid at least 15 points less often than of frontier models.'),
+        .describe(
+          'Whether an author for small models would pay: at least 20 graphs of small models, valid at least 15 points less often than of frontier models.',
+        ),
       autonomy: z
         .strictObject({
           runs: z.strictObject({ total: count, degraded: count, degradedRate: rate }),

@@ -82,7 +82,8 @@ export const healthFindings = {
   autonomy_budget_breach: 'At least one root run reached its budget.',
   orchestrate_efficiency: 'At least 5 scripts ended, and at least 50 % of them failed.',
   cron_wake_gate_efficiency: 'At least 20 wake gates ran, and fewer than 5 % of them saved a turn, or at least 20 % failed.',
-  pipeline_authoring: 'Small models write graphs that are valid at least 15 percentage points less often than those of frontier models (20 or more in the window).',
+  pipeline_authoring:
+    'Small models write graphs that are valid at least 15 percentage points less often than those of frontier models (20 or more in the window).',
   voice_health: 'Speech failed repeatedly.',
 } as const satisfies Record<string, string>;
 export type HealthFindingCode = keyof typeof healthFindings;

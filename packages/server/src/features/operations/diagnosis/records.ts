@@ -75,7 +75,7 @@ export function rootRunOf(record: Pick<TraceRow, 'id' | 'rootRunId'>): string {
 
 const ownRoot = 'root-turn-';
 
-/** Id of the turn that starts this root run; undefined for roots with ids of their own. */
+/** Id of the turn that starts this root run; undefined for other roots. */
 export function starterOf(rootRunId: string): string | undefined {
   return rootRunId.startsWith(ownRoot) ? rootRunId.slice(ownRoot.length) : undefined;
 }

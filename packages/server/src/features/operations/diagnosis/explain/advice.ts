@@ -32,7 +32,10 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   },
   breaker_opened_repeated_failure: {
     detail: (cause) => `${tool(cause)} failed repeatedly${cause.count === undefined || cause.count === 0 ? '' : ` (${cause.count} times)`}.`,
-    steps: (cause) => (cause.subject?.includes('/') === true ? [testProvider(cause), fallbacks] : ['gatehouse trace REF shows each call and its error', 'gatehouse tools']),
+    steps: (cause) =>
+      cause.subject?.includes('/') === true
+        ? [testProvider(cause), fallbacks]
+        : ['gatehouse trace REF shows each call and its error', 'gatehouse tools'],
   },
   context_bloat: {
     detail: ({ count = 0 }) => `${count} results were too long for the context and were written to files.`,
@@ -133,7 +136,10 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   },
   tool_timeout: { detail: (cause) => `${tool(cause)} did not return in time.`, steps: () => ['gatehouse trace REF'] },
   tool_failed: { detail: (cause) => `${tool(cause)} failed: ${cause.where ?? 'unknown'}.`, steps: () => ['gatehouse trace REF shows its error'] },
-  delivery_failed: { detail: ({ subject = '' }) => `A delivery failed: ${subject}.`, steps: () => ['gatehouse webhooks deliveries', 'gatehouse inbox'] },
+  delivery_failed: {
+    detail: ({ subject = '' }) => `A delivery failed: ${subject}.`,
+    steps: () => ['gatehouse webhooks deliveries', 'gatehouse inbox'],
+  },
   wake_gate_failed_open: {
     detail: ({ subject = 'a job' }) => `The wake gate of ${subject} failed, so the job ran without it.`,
     steps: () => ['gatehouse cron list', 'Correct the script of the wake gate'],
@@ -152,7 +158,10 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
     detail: (cause) => `${model(cause)} is too small to consolidate memories, so none were.`,
     steps: () => ['Set a larger model for memory work: `agents.<id>.operationModels`', 'gatehouse models'],
   },
-  recall_miss: { detail: ({ count = 1 }) => `${count} ${count === 1 ? 'search' : 'searches'} for memories found nothing.`, steps: () => ['gatehouse memory search'] },
+  recall_miss: {
+    detail: ({ count = 1 }) => `${count} ${count === 1 ? 'search' : 'searches'} for memories found nothing.`,
+    steps: () => ['gatehouse memory search'],
+  },
   outcome_unresolved: {
     detail: () => 'Nothing shows whether the turn did what was asked.',
     steps: () => ['gatehouse trace REF', 'Mark the answer as good or bad in the chat'],

@@ -32,7 +32,9 @@ function causeReport(cause: Cause | undefined): Pick<ExplainedReport, 'likelyRoo
 }
 
 function notFound({ sessionKey, traceId, rootRunId }: Request): ExplainedReport {
-  const given = [sessionKey !== null && 'sessionKey', traceId !== null && 'traceId', rootRunId !== null && 'rootRunId'].filter((name) => name !== false);
+  const given = [sessionKey !== null && 'sessionKey', traceId !== null && 'traceId', rootRunId !== null && 'rootRunId'].filter(
+    (name) => name !== false,
+  );
   return {
     schemaVersion: 1,
     sessionKey,

@@ -19,7 +19,9 @@ export function numberSteps(records: readonly StoredRecord[]): NumberedStep[] {
 /** Returns what failed, newest first: calls, attempts, deliveries, and turns that failed without any of them. */
 export function failuresOf(steps: readonly NumberedStep[], records: readonly StoredRecord[]): Failure[] {
   // A failed model call has its failed attempts below it.
-  const withAttempts = new Set(steps.flatMap(({ step, record }) => (step.kind === 'attempt' && isFailure(step) ? [`${record.id} ${step.parent}`] : [])));
+  const withAttempts = new Set(
+    steps.flatMap(({ step, record }) => (step.kind === 'attempt' && isFailure(step) ? [`${record.id} ${step.parent}`] : [])),
+  );
   const failed = steps.filter(({ step, record }) => isFailure(step) && !(step.kind === 'model' && withAttempts.has(`${record.id} ${step.id}`)));
   const bySteps = failed.map(failureOf);
   const explained = new Set(failed.map(({ record }) => record));

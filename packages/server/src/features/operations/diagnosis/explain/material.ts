@@ -9,7 +9,9 @@ export interface Reference {
 /** Rows of other features that belong to the execution. */
 export interface DurableRows {
   /** The turn that the report is about, or the newest of the session when no record of it exists. */
-  readonly turn: { readonly id: string; readonly state: string; readonly finishReason: string | null; readonly failureKind: string | null } | undefined;
+  readonly turn:
+    | { readonly id: string; readonly state: string; readonly finishReason: string | null; readonly failureKind: string | null }
+    | undefined;
   readonly approvals: readonly { readonly id: string; readonly tool: string; readonly state: string; readonly traceId: string }[];
   readonly root: { readonly id: string; readonly state: string; readonly costNano: number } | undefined;
   readonly runs: readonly RunFacts[];

@@ -101,7 +101,9 @@ export async function readDurableRows(tx: Tx, about: About): Promise<DurableRows
   const { conversationRef, agentId, rootRunId } = about;
   const own = conversationRef === null ? undefined : await tx.get(ownRun, { conversationRef });
   const runs = rootRunId === null ? [] : await tx.all(runsOf, { rootRunId });
-  const graphIds = new Set(about.execution.flatMap(({ refs, steps }) => [refs['graphId'], ...steps.map(({ facts }) => textFact(facts?.['graphId']))]));
+  const graphIds = new Set(
+    about.execution.flatMap(({ refs, steps }) => [refs['graphId'], ...steps.map(({ facts }) => textFact(facts?.['graphId']))]),
+  );
   const nodes = [];
   for (const graphId of [...graphIds].filter((id) => id !== undefined).toSorted()) nodes.push(...(await tx.all(failedNodes, { graphId })));
   const skills = agentId === null ? [] : await tx.all(failingSkills, { agentId, streak: -failingStreak });

@@ -9,7 +9,7 @@ type Facts = NonNullable<StoredStep['facts']>;
 
 const verdicts = ['fits', 'downshifted', 'exhausted'] as const;
 
-/** From the last step `context` of an execution whose context was exhausted. */
+/** Returns the sizes of the last step `context` of an execution whose context was exhausted. */
 export function contextBudgetOf({ steps, focus }: Case): Section<'contextBudget'> {
   const last = steps.findLast(({ step, record }) => step.kind === 'context' && record.traceId === focus?.traceId)?.step.facts;
   if (last === undefined || (focus?.endReason !== 'context_exhausted' && last['verdict'] !== 'exhausted')) return undefined;
@@ -28,7 +28,7 @@ export function contextBudgetOf({ steps, focus }: Case): Section<'contextBudget'
   };
 }
 
-/** From the steps `recall`. */
+/** Sums up the steps `recall`. */
 export function recallOf({ steps }: Case): Section<'recall'> {
   const recalls = steps.flatMap(({ step }) => (step.kind === 'recall' ? [step.facts ?? {}] : []));
   const last = recalls.at(-1);
@@ -44,7 +44,7 @@ export function recallOf({ steps }: Case): Section<'recall'> {
   };
 }
 
-/** From the steps `skill` and `outcome`, records `synthesis`, and the standing of skills. */
+/** Sums up the steps `skill` and `outcome`, records `synthesis`, and the standing of skills. */
 export function learningOf({ steps, records, rows }: Case): Section<'learning'> {
   const judged = steps.findLast(({ step }) => step.kind === 'outcome')?.step.facts;
   const used = steps.flatMap(({ step }) => (step.kind === 'skill' && step.facts?.['used'] !== false ? [step.name] : []));
@@ -62,7 +62,7 @@ export function learningOf({ steps, records, rows }: Case): Section<'learning'> 
   };
 }
 
-/** From the calls of the tool `orchestrate`, with those that its scripts made below them. */
+/** Lists the calls of the tool `orchestrate`, with those that its scripts made below them. */
 export function orchestrateOf({ tools }: Case): Section<'orchestrate'> {
   const scripts = tools.filter(({ step }) => step.name === 'orchestrate' && (step.outcome === 'ok' || step.outcome === 'error'));
   if (scripts.length === 0) return undefined;
@@ -101,7 +101,7 @@ function nestedCalls({ steps }: StoredRecord, parent: number): ScriptCall[] {
   return [...calls].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, call]) => call);
 }
 
-/** From the last record `wake_gate`. */
+/** Returns the last record `wake_gate`. */
 export function wakeGateOf({ records }: Case): Section<'cronWakeGate'> {
   const gate = records.findLast(({ kind }) => kind === 'wake_gate');
   return (
@@ -115,7 +115,7 @@ export function wakeGateOf({ records }: Case): Section<'cronWakeGate'> {
   );
 }
 
-/** From leases, runs, and the records of their turns. */
+/** Lists the leases with their runs, and the records of their turns. */
 export function spawnTreeOf({ rows, records }: Case, rootRunId: string | undefined): Section<'spawnTree'> {
   if (rows.leases.length === 0 || rootRunId === undefined) return undefined;
   return rows.leases.map(({ id, parentLeaseId, runId, agentId, caps, revoked }) => {

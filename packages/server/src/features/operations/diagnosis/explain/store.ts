@@ -81,7 +81,7 @@ async function findSession(tx: Tx, input: ExplainInput): Promise<Session | undef
   ] as const) {
     if (value === null) continue;
     const found = column === 'traceId' ? await recordsBy(tx, column, value, input, 'asc', executionRecords) : await recordsOfRoot(tx, value, input);
-    // The first turn is that of the request; sub-agents have conversations of their own.
+    // The first turn is that of the request; sub-agents have separate conversations.
     const first = found.find(({ kind, refs }) => kind === 'turn' && refs['runId'] === undefined) ?? found[0];
     if (first !== undefined) return sessionOf(first);
   }
@@ -125,7 +125,7 @@ async function readMaterial(tx: Tx, input: ExplainInput, session: Session): Prom
     ...(focus === undefined ? [] : await recordsBy(tx, 'traceId', focus.traceId, input, 'asc', executionRecords)),
     ...(focus === undefined ? [] : await recordsOfRoot(tx, rootRunOf(focus), input)),
   ];
-  const execution = unique(focus === undefined ? around : [...around, focus, ...besides(newest, focus)]);
+  const execution = unique(focus === undefined ? around : [...around, focus, ...following(newest, focus)]);
   const totals = conversationRef === null ? undefined : await tx.get(totalsOf, { conversationRef, withSynthetic: input.includeSynthetic });
   return {
     ...session,
@@ -155,12 +155,11 @@ async function readMaterial(tx: Tx, input: ExplainInput, session: Session): Prom
 }
 
 /** Work of the session that its turn caused, or that followed it: deliveries, reviews, wake gates. */
-function besides(records: readonly StoredRecord[], focus: StoredRecord): StoredRecord[] {
+function following(records: readonly StoredRecord[], focus: StoredRecord): StoredRecord[] {
   const after = records.filter((one) => one.kind === 'turn' && byAge(one, focus) > 0 && turnIdOf(one) !== turnIdOf(focus));
   const next = after.toSorted(byAge)[0];
   return records.filter(
-    (one) =>
-      one.kind !== 'turn' && (one.parentId === turnIdOf(focus) || (byAge(one, focus) > 0 && (next === undefined || byAge(one, next) < 0))),
+    (one) => one.kind !== 'turn' && (one.parentId === turnIdOf(focus) || (byAge(one, focus) > 0 && (next === undefined || byAge(one, next) < 0))),
   );
 }
 

@@ -36,7 +36,12 @@ const worst = query<Range, { id: string }>(({ db, p }) =>
 );
 
 /** Reads root runs of a window; undefined when there were none. `events`: records `autonomy` by their event. */
-export async function readAutonomy(tx: Tx, window: Range, events: ReadonlyMap<string, number>, breakerTrips: number): Promise<AutonomyCounts | undefined> {
+export async function readAutonomy(
+  tx: Tx,
+  window: Range,
+  events: ReadonlyMap<string, number>,
+  breakerTrips: number,
+): Promise<AutonomyCounts | undefined> {
   const range = { fromMs: window.fromMs, untilMs: window.untilMs };
   const sums = await tx.get(rootSums, range);
   const total = sums?.total ?? 0;

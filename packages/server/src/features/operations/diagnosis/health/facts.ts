@@ -28,7 +28,7 @@ export interface HealthFacts {
 export interface SessionCounts {
   readonly total: number;
   readonly degraded: number;
-  /** Of the degraded ones: answered, although a tool failed. */
+  /** Degraded ones that were answered, although a tool failed. */
   readonly delivered: number;
 }
 

@@ -5,7 +5,7 @@ import { gateTotals, pipelineGate } from './gates.ts';
 type Report = ResultInput<'obs.system.health'>;
 export type Finding = Report['findings'][number];
 
-/** Thresholds of the findings; `healthFindings` of the contract states them in words. */
+/** Thresholds of the findings; `healthFindings` of the contract describes them. */
 const atLeast = {
   highSessions: 10,
   highRate: 0.3,
@@ -23,8 +23,6 @@ const atLeast = {
   gateSkipRate: 0.05,
   gateFailRate: 0.2,
 } as const;
-
-const maxFindings = 10;
 
 /** Sessions that really went wrong: those that were answered although a tool failed do not count. */
 const hard = ({ degraded, delivered }: SessionCounts) => Math.max(0, degraded - delivered);
@@ -65,7 +63,9 @@ const kinds = (facts: HealthFacts, wanted: readonly string[]) =>
 
 function providerRefused(facts: HealthFacts): Found {
   const count = kinds(facts, ['auth', 'billing']);
-  return count === 0 ? undefined : { detail: `A provider refused the key or the account in ${count} turns.`, count, hint: 'gatehouse providers test PROVIDER' };
+  return count === 0
+    ? undefined
+    : { detail: `A provider refused the key or the account in ${count} turns.`, count, hint: 'gatehouse providers test PROVIDER' };
 }
 
 function budgetExhausted(facts: HealthFacts): Found {
@@ -77,7 +77,7 @@ function breakerTrips({ breakerTrips: count }: HealthFacts): Found {
   return count < atLeast.breakerTrips ? undefined : { detail: `Circuit breakers opened ${count} times.`, count, hint: 'gatehouse providers list' };
 }
 
-/** Kinds with a finding of their own, and those that are no fault. */
+/** Kinds with a separate finding, and those that are not a fault. */
 const otherwise: ReadonlySet<string> = new Set(['auth', 'billing', 'budget_exceeded', 'aborted']);
 
 function recurringError({ errorKinds }: HealthFacts): Found {
@@ -92,7 +92,11 @@ function toolFailing({ tools }: HealthFacts): Found {
     .toSorted(([a, x], [b, y]) => y.failed - x.failed || (a < b ? -1 : 1));
   if (worst === undefined) return undefined;
   const [name, { ok, failed }] = worst;
-  return { detail: `"${name}" failed in ${failed} of ${ok + failed} calls.`, count: failed, hint: `gatehouse call obs.trace.search --where "tool = ${name}"` };
+  return {
+    detail: `"${name}" failed in ${failed} of ${ok + failed} calls.`,
+    count: failed,
+    hint: `gatehouse call obs.trace.search --where "tool = ${name}"`,
+  };
 }
 
 const autonomyCount =
@@ -124,7 +128,7 @@ function authoring({ authored }: HealthFacts): Found {
 const below: Check = ({ servedBelow: count }) =>
   count === 0 ? undefined : { detail: `${count} turns were served with less than configured.`, count, hint: 'gatehouse providers list' };
 
-/** In the order of precedence of root causes; those of equal rank are ordered by count. */
+/** Checks in the order of precedence of root causes. */
 const spikes: readonly (readonly [HealthFindingCode, Check])[] = [
   ['system_autonomy_degradation', autonomyDegradation],
   ['system_high_degraded_rate', highRate],
@@ -153,12 +157,10 @@ const run = (checks: typeof spikes, facts: HealthFacts): Finding[] =>
     return found === undefined ? [] : [{ code, ...found }];
   });
 
-/** Returns the findings in the order of their importance: the first is the likely root cause. */
-export function findingsOf(facts: HealthFacts): { readonly findings: Finding[]; readonly dropped: number } {
-  const recurring = run(standing, facts);
+/** Returns the findings in the order of their importance, at most one of each code: the first is the likely root cause. */
+export function findingsOf(facts: HealthFacts): Finding[] {
   // Equal counts keep the order of the list.
-  const all = [...run(spikes, facts), ...recurring.toSorted((a, b) => b.count - a.count)];
-  return { findings: all.slice(0, maxFindings), dropped: Math.max(0, all.length - maxFindings) };
+  return [...run(spikes, facts), ...run(standing, facts).toSorted((a, b) => b.count - a.count)];
 }
 
 export const findingCodes: readonly HealthFindingCode[] = [...spikes, ...standing].map(([code]) => code);

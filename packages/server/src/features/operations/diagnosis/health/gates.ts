@@ -5,7 +5,8 @@ const leastPoints = 15;
 
 /** Decides whether an author for small models would pay: enough graphs of small models, valid clearly less often than those of frontier models. */
 export function pipelineGate({ small, frontier }: HealthFacts['authored']): { readonly buildAuthor: boolean; readonly reason: string } {
-  if (small.total < leastAuthorings) return { buildAuthor: false, reason: `${small.total} of ${leastAuthorings} graphs of small models in the window.` };
+  if (small.total < leastAuthorings)
+    return { buildAuthor: false, reason: `${small.total} of ${leastAuthorings} graphs of small models in the window.` };
   if (frontier.total === 0) return { buildAuthor: false, reason: 'No graph of a frontier model to compare with.' };
   const isBelow = pointsBelow(small, frontier);
   const validity = `Graphs of small models are valid in ${percentOf(small)} %, those of frontier models in ${percentOf(frontier)} %.`;

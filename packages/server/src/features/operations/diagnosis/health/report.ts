@@ -11,10 +11,10 @@ const topNames = 50;
 
 const usd = (nano: number | null) => (nano === null ? null : nano / 1e9);
 
-/** Derives the report from the sums of a window; it has no time of its own. */
+/** Derives the report from the sums of a window; it never contains the time of the call. */
 export function healthReport(facts: HealthFacts): Report {
   const { sessions, autonomy, gates, authored } = facts;
-  const { findings, dropped } = findingsOf(facts);
+  const findings = findingsOf(facts);
   const [first] = findings;
   const tools = Object.entries(facts.tools);
   return {
@@ -42,7 +42,6 @@ export function healthReport(facts: HealthFacts): Report {
     likelyRootCause: first === undefined ? null : { code: first.code, detail: first.detail, suggestedNextSteps: [first.hint] },
     suggestedNextSteps: [...new Set(findings.map(({ hint }) => hint))].slice(0, 5),
     truncations: [
-      ...(dropped > 0 ? [{ field: 'findings', reason: `${dropped} less frequent ones are not shown` }] : []),
       ...(facts.errorKinds.length > topErrors ? [{ field: 'topErrorKinds', reason: `${topErrors} of ${facts.errorKinds.length} shown` }] : []),
       ...(tools.length > topTools ? [{ field: 'toolStats', reason: `${topTools} of ${tools.length} shown` }] : []),
       ...(facts.agents.length > topNames ? [{ field: 'activity.activeAgents', reason: `${topNames} of ${facts.agents.length} shown` }] : []),

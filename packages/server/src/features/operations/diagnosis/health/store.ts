@@ -35,7 +35,9 @@ async function readSessions(tx: Tx, { fromMs, untilMs }: Window): Promise<LastTu
         'outcome',
         'endReason',
         sql<number>`case when started_at_ms >= ${sql.lit(untilMs - hourMs)} then 1 else 0 end`.as('isLate'),
-        sql<number>`case when outcome = 'degraded' and tool_errors > 0 and error_kind is null and end_reason = 'stop' then 1 else 0 end`.as('delivered'),
+        sql<number>`case when outcome = 'degraded' and tool_errors > 0 and error_kind is null and end_reason = 'stop' then 1 else 0 end`.as(
+          'delivered',
+        ),
         sql<number>`row_number() over (partition by coalesce(conversation_ref, id) order by started_at_ms desc, seq desc)`.as('age'),
       ])
       .where('kind', '=', 'turn')

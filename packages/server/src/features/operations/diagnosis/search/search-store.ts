@@ -48,18 +48,16 @@ export interface TraceFilter {
 }
 
 /** Returns the records that match everything, newest first. */
-export const searchTraces = operation(
-  'diagnosis.searchTraces',
-  async (tx, filter: TraceFilter): Promise<FoundRow[]> =>
-    tx.build<FoundRow>((db, sql, dialect) => {
-      const { condition, agents } = filter;
-      let found = db.selectFrom('traceRecord').select(columns).where('startedAtMs', '>=', filter.fromMs);
-      if (filter.traceId !== null) found = found.where('traceId', '=', filter.traceId);
-      if (filter.messageId !== null) found = found.where('messageId', '=', filter.messageId);
-      if (filter.chatId !== null) found = found.where('channelId', '=', filter.chatId);
-      if (agents !== null) found = found.where('agentId', 'in', agents);
-      if (!filter.includeSynthetic) found = found.where('synthetic', '=', 0);
-      if (condition !== null) found = found.where((where) => whereSql(where, sql, dialect, condition));
-      return found.orderBy('startedAtMs', 'desc').orderBy('seq', 'desc').limit(filter.limit);
-    }),
+export const searchTraces = operation('diagnosis.searchTraces', async (tx, filter: TraceFilter): Promise<FoundRow[]> =>
+  tx.build<FoundRow>((db, sql, dialect) => {
+    const { condition, agents } = filter;
+    let found = db.selectFrom('traceRecord').select(columns).where('startedAtMs', '>=', filter.fromMs);
+    if (filter.traceId !== null) found = found.where('traceId', '=', filter.traceId);
+    if (filter.messageId !== null) found = found.where('messageId', '=', filter.messageId);
+    if (filter.chatId !== null) found = found.where('channelId', '=', filter.chatId);
+    if (agents !== null) found = found.where('agentId', 'in', agents);
+    if (!filter.includeSynthetic) found = found.where('synthetic', '=', 0);
+    if (condition !== null) found = found.where((where) => whereSql(where, sql, dialect, condition));
+    return found.orderBy('startedAtMs', 'desc').orderBy('seq', 'desc').limit(filter.limit);
+  }),
 );

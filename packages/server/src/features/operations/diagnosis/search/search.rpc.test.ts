@@ -15,7 +15,14 @@ beforeAll(async () => {
   await storeRecords(
     server,
     makeRecord({ sessionKey: 'old:web', ...at(72 * hourMs), messageId: 'ms_old' }),
-    makeRecord({ sessionKey: 'fine:web', ...at(3 * hourMs), channelType: 'gateway', channelId: 'kitchen', messageId: 'ms_fine', costNano: 50_000_000 }),
+    makeRecord({
+      sessionKey: 'fine:web',
+      ...at(3 * hourMs),
+      channelType: 'gateway',
+      channelId: 'kitchen',
+      messageId: 'ms_fine',
+      costNano: 50_000_000,
+    }),
     makeRecord({
       sessionKey: 'failed:web',
       ...at(2 * hourMs),
@@ -26,7 +33,13 @@ beforeAll(async () => {
       steps: [failedCall('exec')],
       model: 'other/big',
     }),
-    makeRecord({ sessionKey: 'tools:web', ...at(hourMs), outcome: 'degraded', steps: [failedCall('read'), { kind: 'tool', name: 'exec it' }], agentId: 'second' }),
+    makeRecord({
+      sessionKey: 'tools:web',
+      ...at(hourMs),
+      outcome: 'degraded',
+      steps: [failedCall('read'), { kind: 'tool', name: 'exec it' }],
+      agentId: 'second',
+    }),
     makeRecord({ sessionKey: 'synthetic:web', ...at(hourMs / 2), synthetic: true }),
   );
 });

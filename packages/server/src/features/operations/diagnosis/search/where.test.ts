@@ -44,7 +44,9 @@ test.each([
   ['"error"', 1, 'expected a field'],
   ['__proto__ = 1', 1, 'is not a field'],
 ])('%j is refused at position %i', (text, position, message) => {
-  expect(() => parseWhere(text)).toThrow(expect.objectContaining({ code: 'invalid_params', message: expect.stringContaining(`(position ${position})`) }));
+  expect(() => parseWhere(text)).toThrow(
+    expect.objectContaining({ code: 'invalid_params', message: expect.stringContaining(`(position ${position})`) }),
+  );
   expect(() => parseWhere(text)).toThrow(message);
 });
 

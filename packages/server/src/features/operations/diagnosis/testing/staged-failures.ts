@@ -9,7 +9,16 @@ export interface StagedFailure {
   readonly records: readonly RecordSpec[];
 }
 
-const refusals = { auth: 401, billing: 402, rate_limit: 429, overloaded: 529, server: 500, network: undefined, timeout: undefined, bad_request: 400 } as const;
+const refusals = {
+  auth: 401,
+  billing: 402,
+  rate_limit: 429,
+  overloaded: 529,
+  server: 500,
+  network: undefined,
+  timeout: undefined,
+  bad_request: 400,
+} as const;
 
 function attempt(kind: keyof typeof refusals): StepSpec[] {
   const status = refusals[kind];
@@ -35,7 +44,11 @@ const script = (facts: NonNullable<StepSpec['facts']>): StepSpec => ({ ...failed
 
 /** One failure for each code that records alone can show, each followed by its look-alikes. */
 export const stagedFailures: readonly StagedFailure[] = [
-  { title: 'five failed calls of one tool', code: 'breaker_opened_repeated_failure', records: [{ outcome: 'degraded', steps: times(5, failedCall('read')) }] },
+  {
+    title: 'five failed calls of one tool',
+    code: 'breaker_opened_repeated_failure',
+    records: [{ outcome: 'degraded', steps: times(5, failedCall('read')) }],
+  },
   {
     title: 'four failed calls of one tool and four of another',
     code: 'tool_failed',
@@ -44,14 +57,23 @@ export const stagedFailures: readonly StagedFailure[] = [
   {
     title: 'a breaker of a model that opened',
     code: 'breaker_opened_repeated_failure',
-    records: [failed('server', 'provider_degraded', [...attempt('server'), { kind: 'breaker', name: 'mock/mock-fast', facts: { event: 'opened', failures: 5 } }])],
+    records: [
+      failed('server', 'provider_degraded', [
+        ...attempt('server'),
+        { kind: 'breaker', name: 'mock/mock-fast', facts: { event: 'opened', failures: 5 } },
+      ]),
+    ],
   },
   {
     title: 'a breaker that closed again',
     code: null,
     records: [{ steps: [{ kind: 'breaker', name: 'mock/mock-fast', facts: { event: 'reset', failures: 5 } }] }],
   },
-  { title: 'three results in files, one of 32,000 characters', code: 'context_bloat', records: [{ steps: [offLoad(9_000), offLoad(32_000), offLoad(9_000)] }] },
+  {
+    title: 'three results in files, one of 32,000 characters',
+    code: 'context_bloat',
+    records: [{ steps: [offLoad(9_000), offLoad(32_000), offLoad(9_000)] }],
+  },
   { title: 'three results in files, none of 32,000 characters', code: null, records: [{ steps: times(3, offLoad(31_999)) }] },
   { title: 'two large results in files', code: null, records: [{ steps: times(2, offLoad(90_000)) }] },
   {
@@ -73,7 +95,15 @@ export const stagedFailures: readonly StagedFailure[] = [
   {
     title: 'a call of a script that failed inside a successful script',
     code: 'tool_failed',
-    records: [{ outcome: 'degraded', steps: [{ kind: 'tool', name: 'orchestrate' }, { ...failedCall('read'), parent: 0 }] }],
+    records: [
+      {
+        outcome: 'degraded',
+        steps: [
+          { kind: 'tool', name: 'orchestrate' },
+          { ...failedCall('read'), parent: 0 },
+        ],
+      },
+    ],
   },
   {
     title: 'an MCP server that is away',
@@ -83,7 +113,11 @@ export const stagedFailures: readonly StagedFailure[] = [
   { title: 'an MCP tool that reports an error', code: 'tool_failed', records: [{ outcome: 'degraded', steps: [failedCall('mcp__notes--find')] }] },
   { title: 'a provider that gave no answer in time', code: 'provider_timeout', records: [failed('timeout', 'timeout', attempt('timeout'))] },
   { title: 'a late attempt before one that answered, in a turn that is fine', code: null, records: [{ steps: attempt('timeout') }] },
-  { title: 'a turn that took too long in its tools', code: 'prompt_timeout', records: [failed('timeout', 'timeout', [{ kind: 'tool', name: 'read', ms: 60_000 }])] },
+  {
+    title: 'a turn that took too long in its tools',
+    code: 'prompt_timeout',
+    records: [failed('timeout', 'timeout', [{ kind: 'tool', name: 'read', ms: 60_000 }])],
+  },
   {
     title: 'a conversation that does not fit',
     code: 'context_exhausted',
@@ -102,7 +136,11 @@ export const stagedFailures: readonly StagedFailure[] = [
   { title: 'an overloaded provider', code: 'provider_overloaded', records: [failed('overloaded', 'provider_degraded', attempt('overloaded'))] },
   { title: 'a provider that is away', code: 'provider_unreachable', records: [failed('network', 'provider_degraded', attempt('network'))] },
   { title: 'a provider that fails', code: 'provider_failed', records: [failed('server', 'provider_degraded', attempt('server'))] },
-  { title: 'a request that the provider refuses', code: 'provider_rejected_request', records: [failed('bad_request', 'error', attempt('bad_request'))] },
+  {
+    title: 'a request that the provider refuses',
+    code: 'provider_rejected_request',
+    records: [failed('bad_request', 'error', attempt('bad_request'))],
+  },
   { title: 'an answer that was withheld', code: 'content_filtered', records: [failed('content_filter', 'error')] },
   {
     title: 'a model that is paused',
@@ -126,10 +164,17 @@ export const stagedFailures: readonly StagedFailure[] = [
   {
     title: 'an orphaned run',
     code: 'run_orphaned',
-    records: [{ kind: 'autonomy', endReason: null, facts: { event: 'orphaned' }, rootRunId: 'root-2' }, { ...failed('unknown', 'error'), rootRunId: 'root-2' }],
+    records: [
+      { kind: 'autonomy', endReason: null, facts: { event: 'orphaned' }, rootRunId: 'root-2' },
+      { ...failed('unknown', 'error'), rootRunId: 'root-2' },
+    ],
   },
-  { title: 'calls that were denied repeatedly', code: 'approvals_denied_repeatedly', records: [failed('denial_breaker', 'error', times(3, denied('not_approved')))] },
-  { title: 'a call that waits for a decision', code: 'approval_waiting', records: [{ outcome: 'waiting', refs: { approvalId: 'ap_1' } }] },
+  {
+    title: 'calls that were denied repeatedly',
+    code: 'approvals_denied_repeatedly',
+    records: [failed('denial_breaker', 'error', times(3, denied('not_approved')))],
+  },
+  { title: 'a call with a pending decision', code: 'approval_waiting', records: [{ outcome: 'waiting', refs: { approvalId: 'ap_1' } }] },
   { title: 'a call that was waiting and ran', code: null, records: [{ outcome: 'waiting', refs: { approvalId: 'ap_2' } }, {}] },
   { title: 'a daemon that died', code: 'daemon_interrupted', records: [failed('unknown', 'error')] },
   { title: 'a fault of the gateway', code: 'internal_error', records: [failed('error', 'error')] },
@@ -137,7 +182,11 @@ export const stagedFailures: readonly StagedFailure[] = [
   { title: 'a call that policy refused', code: 'tool_denied_by_policy', records: [{ outcome: 'degraded', steps: [denied('policy')] }] },
   { title: 'a call that a rule refused', code: 'tool_denied_by_policy', records: [{ outcome: 'degraded', steps: [denied('refused')] }] },
   { title: 'a tool that took too long', code: 'tool_timeout', records: [{ outcome: 'degraded', steps: [failedCall('web_fetch', 'timeout')] }] },
-  { title: 'a failed call in a turn that failed for another reason', code: 'provider_failed', records: [failed('server', 'provider_degraded', [failedCall('read'), ...attempt('server')])] },
+  {
+    title: 'a failed call in a turn that failed for another reason',
+    code: 'provider_failed',
+    records: [failed('server', 'provider_degraded', [failedCall('read'), ...attempt('server')])],
+  },
   {
     title: 'an answer that was not delivered',
     code: 'delivery_failed',
@@ -148,17 +197,33 @@ export const stagedFailures: readonly StagedFailure[] = [
     code: 'wake_gate_failed_open',
     records: [{}, { kind: 'wake_gate', endReason: null, facts: { wake: true, failedOpen: true }, refs: { jobId: 'cj_1' } }],
   },
-  { title: 'a wake gate that worked', code: null, records: [{}, { kind: 'wake_gate', endReason: null, facts: { wake: true, failedOpen: false, toolCalls: 2 } }] },
-  { title: 'a smaller model than configured', code: 'served_below_configured', records: [{ outcome: 'degraded', facts: { servedBelowConfigured: 'model' } }] },
+  {
+    title: 'a wake gate that worked',
+    code: null,
+    records: [{}, { kind: 'wake_gate', endReason: null, facts: { wake: true, failedOpen: false, toolCalls: 2 } }],
+  },
+  {
+    title: 'a smaller model than configured',
+    code: 'served_below_configured',
+    records: [{ outcome: 'degraded', facts: { servedBelowConfigured: 'model' } }],
+  },
   {
     title: 'a consolidation that a small model declined',
     code: 'synthesis_abstained_low_capability',
     records: [{}, { kind: 'synthesis', outcome: 'skipped', endReason: null, facts: { abstained: 'low_capability' } }],
   },
   { title: 'a consolidation with nothing to do', code: null, records: [{}, { kind: 'synthesis', outcome: 'skipped', endReason: null }] },
-  { title: 'searches for memories without a result', code: 'recall_miss', records: [{ steps: [recall({ recalls: 2, zeroHits: 2, finalCount: 0, lanes: 'fts,vector' })] }] },
+  {
+    title: 'searches for memories without a result',
+    code: 'recall_miss',
+    records: [{ steps: [recall({ recalls: 2, zeroHits: 2, finalCount: 0, lanes: 'fts,vector' })] }],
+  },
   { title: 'one search without a result, another with', code: null, records: [{ steps: [recall({ recalls: 2, zeroHits: 1, finalCount: 3 })] }] },
-  { title: 'an outcome that nobody knows', code: 'outcome_unresolved', records: [{ steps: [{ kind: 'outcome', name: 'turn', facts: { resolved: false } }] }] },
+  {
+    title: 'an outcome that nobody knows',
+    code: 'outcome_unresolved',
+    records: [{ steps: [{ kind: 'outcome', name: 'turn', facts: { resolved: false } }] }],
+  },
   {
     title: 'a known outcome',
     code: null,

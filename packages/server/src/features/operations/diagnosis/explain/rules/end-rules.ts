@@ -72,7 +72,7 @@ function killed({ records, rows, focus }: Case): Match | undefined {
   const record = records.find(hasEvent('killed'));
   const run = rows.runs.find(({ endReason }) => endReason === 'killed');
   if (record !== undefined) return { subject: record.rootRunId ?? undefined };
-  // A run of its own that was killed does not end the turn that started it.
+  // A sub-agent that was killed does not stop the turn that started it.
   const isOver = focus === undefined || focus.outcome === 'cancelled' || focus.refs['runId'] === run?.id;
   return run !== undefined && isOver ? { subject: run.id } : undefined;
 }
@@ -112,7 +112,9 @@ function endedWith(code: RootCauseCode): Rule {
         return found === code ? { where: turn.id } : undefined;
       }
       // The failure of a sub-agent or a graph node is explained by how its own turn ended.
-      const below = records.findLast((one) => one.kind === 'turn' && one.outcome === 'failed' && one.id !== focus.id && one.refs['runId'] !== undefined);
+      const below = records.findLast(
+        (one) => one.kind === 'turn' && one.outcome === 'failed' && one.id !== focus.id && one.refs['runId'] !== undefined,
+      );
       const end = below === undefined ? undefined : endOf(below);
       return end?.code === code ? { ...end, where: below?.refs['runId'] } : undefined;
     },

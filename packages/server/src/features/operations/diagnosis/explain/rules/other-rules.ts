@@ -88,7 +88,7 @@ function unresolved({ steps, focus }: Case): Match | undefined {
   return judged?.step.facts?.['resolved'] === false ? {} : undefined;
 }
 
-/** What went wrong below or besides the turn, and what is merely worth knowing. */
+/** What went wrong below the turn or after it, and what is merely worth knowing. */
 export const otherRules: readonly Rule[] = [
   { code: 'sub_agent_failed', find: subAgentFailed },
   { code: 'graph_node_failed', find: nodeFailed },

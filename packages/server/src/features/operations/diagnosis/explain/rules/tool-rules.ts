@@ -62,7 +62,10 @@ function orchestrateFailed({ tools }: Case): Match | undefined {
 const unreachableKinds: ReadonlySet<string> = new Set(['mcp_unavailable', 'mcp_unreachable', 'unavailable', 'network']);
 
 function mcpUnavailable({ tools }: Case): Match | undefined {
-  const failed = tools.find((one) => isFailed(one) && (kindOf(one.step).startsWith('mcp_') || mcpServerOf(one.step.name) !== undefined) && unreachableKinds.has(kindOf(one.step)));
+  const failed = tools.find(
+    (one) =>
+      isFailed(one) && (kindOf(one.step).startsWith('mcp_') || mcpServerOf(one.step.name) !== undefined) && unreachableKinds.has(kindOf(one.step)),
+  );
   return failed && { subject: mcpServerOf(failed.step.name) ?? failed.step.name };
 }
 
