@@ -49,7 +49,7 @@ const errors = (kind: string, count: number): Partial<HealthFacts> => ({ errorKi
 const gate = (fires: number, skipped: number, failedOpen: number): Partial<HealthFacts> => ({
   gates: [{ agentId: 'default', fires, skipped, failedOpen, turnsSaved: skipped, toolCalls: 0 }],
 });
-/** Of 100 graphs of frontier models, 90 are valid. */
+/** Graphs of small models, next to 100 of frontier models of which 90 are valid. */
 const authored = (total: number, valid: number): Partial<HealthFacts> => ({
   authored: { small: { total, valid }, frontier: { total: 100, valid: 90 } },
 });
