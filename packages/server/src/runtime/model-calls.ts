@@ -106,7 +106,7 @@ export class ModelCalls {
         request: this.#request(system, tools, plan),
         onAttempt: (attempt: Attempt) => {
           admission.observe(attempt);
-          const record = toCallRecord(attempt, this.#input.operation ?? 'interactive');
+          const record = toCallRecord(attempt, this.#input.synthetic === true ? 'evaluation' : (this.#input.operation ?? 'interactive'));
           progress.record(record);
           trace?.attempt(step, attempt, record);
           // Usage of a call that ended too late for its turn arrives after the settlement.

@@ -57,6 +57,8 @@ export interface TurnInput extends TurnAsk {
   readonly steering?: TurnSteering | undefined;
   /** Takes the steps of the turn; absent when no traces are kept. */
   readonly trace?: TurnTrace | undefined;
+  /** Nobody asked for it: an evaluation, a replay or a test. Its model calls are charged as `evaluation`. */
+  readonly synthetic?: true | undefined;
   readonly signal: AbortSignal;
   /** Aborts the turn from within: a guard found that it must not continue. */
   readonly abort?: (reason: Error) => void;
@@ -127,7 +129,7 @@ export interface TurnSink {
 export interface CallRecord {
   readonly provider: string;
   readonly modelId: string;
-  readonly operation: OperationType | 'embedding';
+  readonly operation: OperationType | 'embedding' | 'evaluation';
   readonly usage: ModelUsage;
   /** Cost in units of 1e-9 US dollars, so that sums are exact; null when the price is not known. */
   readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number } | null;

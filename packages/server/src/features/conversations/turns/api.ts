@@ -148,6 +148,8 @@ export interface DurableTurn {
   readonly kept: boolean | ((outcome: TurnOutcome) => boolean);
   /** Operation type under which the calls are booked. */
   readonly operation: OperationType;
+  /** An operator's test: left out of reports (see `TurnInput`). From the work's own record, never from a request. */
+  readonly synthetic?: true | undefined;
   /** Messages that steer the turn while it runs. */
   readonly steering?: TurnSteering;
   /** Returns the settlement of the work, committed atomically with the turn. */

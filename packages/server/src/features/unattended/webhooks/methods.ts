@@ -112,6 +112,7 @@ export function createWebhookMethods(
             isPing: reading.isPing,
             row: { ...rowOf(call), senderId, bodyDigest: await digestBody(body), bodyBytes: body.length, replayOf: null },
             principalId: call.identity.principalId,
+            synthetic: true,
           })
         : undefined;
       return {

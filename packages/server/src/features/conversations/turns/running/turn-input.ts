@@ -80,6 +80,7 @@ export function toInput(turn: PreparedTurn, { start, calling, row, trace }: Begu
     steering: durable?.turn.steering,
     background: turn.background,
     trace,
+    ...(durable?.turn.synthetic === true && { synthetic: true }),
   };
 }
 

@@ -43,6 +43,8 @@ export interface Delivery {
   readonly row: Pick<DeliveryRow, 'liveKey' | 'senderId' | 'bodyDigest' | 'bodyBytes' | 'remoteAddress' | 'traceId' | 'replayOf'>;
   /** The requester; the mapping itself when received through the routes. */
   readonly principalId: string;
+  /** An operator's test. */
+  readonly synthetic?: true;
 }
 
 /** Maximum stored characters of a sender's id. */
@@ -95,6 +97,7 @@ export function createDeliver(deps: DeliverDeps) {
       mappingPrincipalId: rule.principalId,
       auditId: newId('au'),
       principalId: delivery.principalId,
+      synthetic: delivery.synthetic,
       event: isWake
         ? { agentId, text: message, source: 'webhook', opKey: id, ...(wakeMode !== 'next-heartbeat' && { urgent: 'hook' }), atMs }
         : undefined,

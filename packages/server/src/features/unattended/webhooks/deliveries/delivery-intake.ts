@@ -20,13 +20,22 @@ export interface DeliveryIntake {
   /** The requester; the mapping itself when received through the routes. */
   readonly principalId: string;
   readonly event: SystemEvent | undefined;
+  /** An operator's test. */
+  readonly synthetic?: true | undefined;
 }
 
 /** Returns the turn requested by a delivery; undefined when the delivery has its own state. */
-export function workOf({ delivery, workId, fits, template, mappingPrincipalId }: DeliveryIntake): NewWork | undefined {
+export function workOf({ delivery, workId, fits, template, mappingPrincipalId, synthetic }: DeliveryIntake): NewWork | undefined {
   const { id: key, mappingId, agentId, conversationRef: ref, sessionKey, message, traceId, receivedAtMs: atMs } = delivery;
   if (delivery.ownState !== null || ref === null || sessionKey === null) return undefined;
-  const payload: DeliveryWork = { mappingId, target: { ref, sessionKey, agentId, principalId: mappingPrincipalId }, message, traceId, template };
+  const payload: DeliveryWork = {
+    mappingId,
+    target: { ref, sessionKey, agentId, principalId: mappingPrincipalId },
+    message,
+    traceId,
+    template,
+    synthetic,
+  };
   return { id: workId, kind: deliveryKind, key, digest: delivery.bodyDigest, agentId, payload, fits, atMs };
 }
 

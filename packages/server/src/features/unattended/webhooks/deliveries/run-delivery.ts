@@ -26,6 +26,8 @@ const DeliveryWork = once(() =>
     message: z.string(),
     template: z.string().optional(),
     traceId: z.string(),
+    /** An operator's test (`webhooks.test`). */
+    synthetic: z.literal(true).optional(),
   }),
 );
 export type DeliveryWork = z.input<ReturnType<typeof DeliveryWork>>;
@@ -106,6 +108,7 @@ export function createRunDelivery(deps: {
             ...(mapping.tools !== undefined && { toolPolicy: mapping.tools }),
             kept: true,
             operation: 'interactive',
+            synthetic: work.synthetic,
             settle: (ended) => {
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
