@@ -13,7 +13,7 @@ const methods = Object.entries<Method>(contract);
 const unknownKey = { anUndeclaredKey: true };
 
 test.each(methods)('%s describes itself, its callers and its version', (name, one) => {
-  expect(name).toMatch(/^[a-z]+(\.[A-Za-z_]+)+$/);
+  expect(name).toMatch(/^[a-z]+(\.[A-Za-z][A-Za-z0-9_]*)+$/);
   expect(one.summary).toMatch(/^[A-Z][^\n]+\.$/);
   expect(one.summary.length).toBeLessThanOrEqual(160);
   if (one.description !== undefined) expect(one.description).toMatch(/\.$/);

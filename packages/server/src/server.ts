@@ -183,6 +183,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     isReplaced: foundation.build.isReplaced,
     sections: settings.sections,
     storeTraces: traces.flush,
+    agents: agents.api,
+    usage: budgets.usage,
   });
   const handlers: Handlers = {
     ...system.methods,

@@ -4,6 +4,7 @@ import { once } from '../once.ts';
 import { EpochMs } from '../shared/turn.ts';
 import { obsDiagnosis } from './obs-diagnosis.ts';
 import { obsTrace } from './obs-trace.ts';
+import { obsReports } from './obs-reports.ts';
 
 const AuditId = once(() => z.string().regex(/^au_[0-9a-f-]{36}$/, 'expected the id of an audit row, au_ followed by a UUID'));
 const Classification = once(() => z.enum(['read', 'mutate', 'destructive', 'security']));
@@ -35,6 +36,7 @@ export type AuditEntry = z.output<ReturnType<typeof AuditEntry>>;
 export const obs = {
   ...obsTrace,
   ...obsDiagnosis,
+  ...obsReports,
   'obs.audit.query': method({
     scope: 'admin',
     risk: 'read',

@@ -62,6 +62,8 @@ import { traceMigrations } from '../features/operations/traces/migrations.ts';
 import { traceOperations } from '../features/operations/traces/store.ts';
 import { nodeMigrations } from '../features/operations/nodes/migrations.ts';
 import { nodeOperations } from '../features/operations/nodes/store.ts';
+import { reportMigrations } from '../features/operations/observability/reports/migrations.ts';
+import { reportOperations } from '../features/operations/observability/reports/store.ts';
 import { auditOperations } from '../features/operations/observability/audit-store.ts';
 import { configVersionMigrations } from '../features/operations/settings/migrations.ts';
 import { configVersionOperations } from '../features/operations/settings/store.ts';
@@ -174,6 +176,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   readWaitingTurns,
   resumeBehind,
   ...auditOperations,
+  ...reportOperations,
   ...receiptOperations,
   ...ageClockOperations,
   ...nodeOperations,
@@ -235,6 +238,7 @@ export const migrations: readonly Migration[] = [
   ...nodeMigrations,
   ...traceMigrations,
   ...diagnosisMigrations,
+  ...reportMigrations,
   ...configVersionMigrations,
   ...secretMigrations,
   ...sessionMigrations,

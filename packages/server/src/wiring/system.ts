@@ -1,4 +1,5 @@
 import { createDiagnosis } from '../features/operations/diagnosis/diagnosis.ts';
+import { createReports, type ReportsDeps } from '../features/operations/observability/reports/reports.ts';
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import { recordAudit } from '../kernel/audit.ts';
@@ -8,9 +9,11 @@ export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections'
   /** Stores the traces of what has ended. */
   readonly storeTraces: () => Promise<void>;
 }
+export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'> &
+  Pick<ReportsDeps, 'agents' | 'usage'>;
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
-export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWiring) {
+export function wireSystem({ options, db, bus, clock, core, live }: Assembly, deps: SystemWiring) {
   const redactText = options.redactor.redact;
   const about = () => {
     const baseUrl = deps.address();
@@ -34,8 +37,15 @@ export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWi
     restart: options.restart,
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
+  const reports = createReports({
+    ...core('reports'),
+    agents: deps.agents,
+    usage: deps.usage,
+    zone: live(({ scheduler }) => scheduler.cron.defaultTimezone),
+  });
   return {
     methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...createDiagnosis({ db, clock, flush: deps.storeTraces }).methods },
+    methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...reports.methods },
     documents: { openapi, openrpc, asyncapi },
   };
 }

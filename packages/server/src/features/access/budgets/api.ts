@@ -4,6 +4,7 @@ import type { Attempt } from '../../../llm/models.ts';
 import type { CallRecord } from '../../../runtime/turn.ts';
 import type { BudgetsConfig } from './config.ts';
 
+export type { UsageAnswer, UsageQuery, UsageRange, UsageSums } from './store.ts';
 export type { TurnBudget } from '../../../runtime/turn-budget.ts';
 
 /** The principal and agent of background model calls; the agent pays. */

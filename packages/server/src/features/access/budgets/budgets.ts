@@ -1,11 +1,11 @@
 import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
-import type { BudgetOwners, ModelWork, ReserveStore, TurnBudget } from './api.ts';
+import type { BudgetOwners, ModelWork, ReserveStore, TurnBudget, UsageAnswer, UsageQuery } from './api.ts';
 import { Billing, type BillingDeps } from './usage/billing.ts';
 import type { BudgetsConfig } from './config.ts';
 import { Ledger } from './limits/ledger.ts';
 import { createBudgetMethods } from './methods.ts';
-import { usedByPrincipals, usedSince } from './store.ts';
+import { usageReport, usedByPrincipals, usedSince } from './store.ts';
 import { LedgerBudget } from './limits/turn-budget.ts';
 import { createModelWork, type WorkDeps } from './limits/model-work.ts';
 
@@ -24,6 +24,8 @@ export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
 export interface Budgets extends AsyncDisposable {
   readonly methods: ReturnType<typeof createBudgetMethods>;
   readonly work: ModelWork;
+  /** Sums calls, for reports on all of them; those of single conversations in the thread for long searches. */
+  readonly usage: (query: UsageQuery) => Promise<UsageAnswer>;
   /** Budget of one turn of an agent for a principal; its possible cost under a cap in money is written to `store` first. */
   budgetOf(
     payer: { readonly agentId: string; readonly principalId: string },
@@ -66,6 +68,7 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   return {
     methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
     work: createModelWork(deps, ledger),
+    usage: (query) => (query.conversationRefs === undefined ? db.read(usageReport, query) : db.search(usageReport, query)),
     budgetOf: (payer, store, used) => new LedgerBudget(ledger, payer, store, used),
     async [Symbol.asyncDispose]() {
       following[Symbol.dispose]();

@@ -117,7 +117,18 @@ export interface UsageQuery {
   readonly principalId: string | null;
   /** Only calls of these agents; all when null. */
   readonly agentIds: readonly string[] | null;
+  /** Leaves out calls that were charged to these. */
+  readonly exceptOperations?: readonly string[];
+  /** Only calls of these conversations: reads every call of the ranges. */
+  readonly conversationRefs?: readonly string[];
   readonly limit: number;
+}
+
+export interface UsageAnswer {
+  readonly rows: readonly UsageRow[];
+  /** Number of groups, including those beyond the limit. */
+  readonly groups: number;
+  readonly totals: UsageSums;
 }
 
 export interface UsageSums {
@@ -142,7 +153,7 @@ export const usageReport = operation(
   'budgets.usageReport',
   async (tx, asked: UsageQuery): Promise<{ rows: UsageRow[]; groups: number; totals: UsageSums }> => {
     // Slots have no conversations, of which there are as many as calls.
-    const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
+    const parts = asked.groupBy.includes('conversation') || asked.conversationRefs !== undefined ? rowsOnly(asked.ranges) : divide(asked.ranges);
     const found = await tx.build((db, sql, dialect) => {
       type Raw = ReturnType<typeof sql>;
       const list = (ranges: readonly UsageRange[]): Raw =>
@@ -154,8 +165,18 @@ export const usageReport = operation(
         if (agentIds === null) return sql``;
         return agentIds.length === 0 ? sql` AND 1 = 0` : sql` AND ${sql.ref(table)}.agent_id IN (${sql.join(agentIds)})`;
       };
-      const slots = sql` AND s.principal_id = ${asked.principalId ?? everybody}${ofAgents('s')}`;
-      const rows = sql`${asked.principalId === null ? sql`` : sql` AND c.principal_id = ${asked.principalId}`}${ofAgents('c')}`;
+      const without = (table: 's' | 'c'): Raw => {
+        const { exceptOperations: left = [] } = asked;
+        return left.length === 0 ? sql`` : sql` AND ${sql.ref(table)}.operation NOT IN (${sql.join(left)})`;
+      };
+      const ofConversations = (): Raw => {
+        const { conversationRefs: refs } = asked;
+        if (refs === undefined) return sql``;
+        return refs.length === 0 ? sql` AND 1 = 0` : sql` AND c.conversation_ref IN (${sql.join(refs)})`;
+      };
+      const slots = sql` AND s.principal_id = ${asked.principalId ?? everybody}${ofAgents('s')}${without('s')}`;
+      const ofPrincipal = asked.principalId === null ? sql`` : sql` AND c.principal_id = ${asked.principalId}`;
+      const rows = sql`${ofPrincipal}${ofAgents('c')}${without('c')}${ofConversations()}`;
       const keyOf = (key: UsageKey | undefined, table: 's' | 'c'): Raw => {
         if (key === undefined) return sql`NULL`;
         if (key === 'day') return sql`r.name`;
