@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { event } from './event.ts';
+import { resetTables } from './methods/obs-reports.ts';
 import { delegationEvents } from './events-delegation.ts';
 import { EffectsRefused } from './shared/waiting.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
@@ -260,6 +261,18 @@ export const events = {
         estimated: z.boolean(),
         latencyMs: z.number().min(0),
         responseId: z.string().optional(),
+        timestamp,
+      }),
+  }),
+  'observability:reset': event({
+    category: 'Observability',
+    visibility: 'admin',
+    summary: 'Observability data was reset; `rowsDeleted` counts deleted rows.',
+    payload: () =>
+      z.strictObject({
+        admin: z.string().describe('The principal that reset it.'),
+        table: z.enum([...resetTables, 'all']),
+        rowsDeleted: z.union([z.int().min(0), z.record(z.string(), z.int().min(0))]).describe('By kind of data when all were reset.'),
         timestamp,
       }),
   }),
@@ -573,6 +586,7 @@ export const events = {
         mapping: z.string(),
         agentId: AgentId,
         state: z.enum(webhookDeliveryStates),
+        received: z.literal(true).optional().describe('Set in the first event of a delivery, unless it is a test.'),
         timestamp,
       }),
   }),

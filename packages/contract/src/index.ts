@@ -1,4 +1,12 @@
 export { type Contract, contract, type MethodName, type Params, type ParamsInput, type Result, type ResultInput } from './registry.ts';
+export {
+  diagnosticCategories,
+  type DiagnosticCategory,
+  deliveryStatuses,
+  type DeliveryStatus,
+  resetTables,
+  type ResetTable,
+} from './methods/obs-reports.ts';
 export { type Method, method, type Risk } from './method.ts';
 export { once } from './once.ts';
 export { type ErrorCode, errorCatalogue, type ErrorEntry, type Issue } from './errors.ts';

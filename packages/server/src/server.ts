@@ -185,6 +185,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     storeTraces: traces.flush,
     agents: agents.api,
     usage: budgets.usage,
+    events: events.api,
   });
   const handlers: Handlers = {
     ...system.methods,

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { once } from '../once.ts';
 import { AgentId, ConversationRef, PrintedSessionKey } from '../shared/session.ts';
+import { EpochMs } from '../shared/turn.ts';
 
 const count = z.int().min(0);
 const ago = z.int().min(0).describe('A duration in milliseconds: only what happened since then. Everything that is kept when absent.');
@@ -17,6 +18,121 @@ const snapshot = once(() => ({
 }));
 
 const used = (limit: z.ZodType = count) => z.strictObject({ used: count, limit: limit.optional() });
+
+/** How the work on a message ended: `filtered`: nothing was to be done; `cancelled`: it was stopped before its end. */
+export const deliveryStatuses = ['success', 'error', 'timeout', 'filtered', 'cancelled'] as const;
+export type DeliveryStatus = (typeof deliveryStatuses)[number];
+
+const Channel = once(() =>
+  z
+    .strictObject({
+      channelType: z.string().describe('`gateway`: clients of this gateway and its inbox; `webhook`: a mapping.'),
+      channelId: z.string().describe('The second part of the session key, `v1`, `inbox`, or the id of a mapping.'),
+      lastActiveAt: EpochMs,
+      messagesSent: count,
+      messagesReceived: count,
+    })
+    .meta({ id: 'ChannelActivity' }),
+);
+const channelExample = { channelType: 'gateway', channelId: 'dashboard', lastActiveAt: 1_790_000_000_000, messagesSent: 12, messagesReceived: 13 };
+const channelName = z.string().min(1).max(512);
+
+const Delivery = once(() =>
+  z
+    .strictObject({
+      id: z.string().describe('Of the record: `obs.trace.get` returns its steps.'),
+      channelType: z.string().nullable(),
+      channelId: z.string().nullable(),
+      status: z.enum(deliveryStatuses),
+      startedAt: EpochMs,
+      deliveredAt: EpochMs.describe('When it ended.'),
+      latencyMs: count,
+      errorKind: z.string().nullable(),
+      agentId: z.string().nullable(),
+      sessionKey: z.string().nullable(),
+      conversationRef: z.string().nullable(),
+      traceId: z.string(),
+      llmCalls: count,
+      toolCalls: count,
+      tokensTotal: count,
+      costTotal: z.number().min(0).nullable().describe('US dollars; null when a price is not known.'),
+    })
+    .meta({ id: 'DeliveryRecord' }),
+);
+
+const lifecycles =
+  'A lifecycle is a message and its answer to a client of the gateway, a webhook, or a message for the inbox, from its start to its end. A window counts those that began in it. ' +
+  'Kept as long as traces are.';
+
+const ContextUse = once(() =>
+  z
+    .strictObject({
+      recordId: z.string(),
+      traceId: z.string(),
+      agentId: z.string().nullable(),
+      sessionKey: z.string().nullable(),
+      conversationRef: z.string().nullable(),
+      timestamp: EpochMs,
+      durationMs: count,
+      verdict: z.string().nullable().describe('`fits`, `downshifted` or `exhausted`.'),
+      windowTokens: count.nullable(),
+      tokensLoaded: count.nullable().describe('Tokens of system prompt and history that were sent.'),
+      budgetUtilization: z.number().min(0).nullable().describe('`tokensLoaded` as a share of the window.'),
+      messagesIn: count.nullable().describe('Messages of the conversation.'),
+      messagesOut: count.nullable().describe('Messages that were sent.'),
+      messagesLeftOut: count,
+      resultsMasked: count.describe('Old tool results that were shortened.'),
+      summariesUsed: count,
+      cacheHitTokens: count,
+      cacheWriteTokens: count,
+      cacheMissTokens: count,
+    })
+    .meta({ id: 'ContextUse' }),
+);
+
+const ContextTree = once(() =>
+  z
+    .strictObject({
+      agentId: z.string(),
+      sessionKey: z.string(),
+      conversationRef: ConversationRef,
+      leafSummaries: count.describe('Summaries of messages.'),
+      condensedSummaries: count.describe('Summaries of summaries.'),
+      totalSummaries: count,
+      maxDepth: count,
+      summaryTokens: count.describe('Tokens of the summaries that are sent.'),
+      timestamp: EpochMs.describe('When the newest one was made.'),
+    })
+    .meta({ id: 'ContextTree' }),
+);
+
+export const diagnosticCategories = ['usage', 'webhook', 'message', 'session'] as const;
+export type DiagnosticCategory = (typeof diagnosticCategories)[number];
+
+const Diagnostic = once(() =>
+  z
+    .strictObject({
+      id: z.string(),
+      category: z.enum(diagnosticCategories),
+      eventType: z.string(),
+      timestamp: EpochMs,
+      agentId: z.string().optional(),
+      sessionKey: z.string().optional(),
+      conversationRef: z.string().optional(),
+      traceId: z.string().optional(),
+      data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).describe('Ids, counts and codes of the event.'),
+    })
+    .meta({ id: 'DiagnosticEvent' }),
+);
+
+/** Data that `obs.reset.table` resets. */
+export const resetTables = ['token_usage', 'delivery', 'diagnostics', 'channels', 'traces'] as const;
+export type ResetTable = (typeof resetTables)[number];
+
+const resetMeaning =
+  '`token_usage`: `obs.billing.*` and `obs.getCacheStats` begin anew; `delivery`: `obs.delivery.*` begins anew, and the records of deliveries are deleted; `diagnostics`: `obs.diagnostics` begins anew; ' +
+  '`channels`: the activity of channels is deleted; `traces`: all trace records are deleted. Model calls, their sums, budgets, reservations, stored events and the audit stay: `rowsDeleted` counts only what was deleted. ' +
+  'Work that is running is recorded at its end.';
 
 const sumsExample = { totalCost: 0.021, totalTokens: 9600, callCount: 3, totalCacheSaved: 0.0162, unpriced: 0 };
 const sameSums =
@@ -126,6 +242,230 @@ export const obsReports = {
         cacheEffectiveness: z.number().min(0).max(1).describe('Tokens read from a cache, as a share of those read and written.'),
       }),
     examples: [{ params: {}, result: { cacheHitRate: 0.66, cacheEffectiveness: 0.8 } }],
+    since: '0.1.0',
+  }),
+  'obs.channels.all': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the channels with their counts of messages, the most recently active first.',
+    description: 'Counts survive restarts. Channels that were quiet for longer than `observability.persistence.retentionDays` are dropped.',
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ channels: z.array(Channel()) }),
+    examples: [{ params: {}, result: { channels: [channelExample] } }],
+    since: '0.1.0',
+  }),
+  'obs.channels.stale': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the channels that have been quiet for some time.',
+    params: () => z.strictObject({ thresholdMs: z.int().min(0).default(300_000).describe('Quiet for at least so many milliseconds.') }),
+    result: () => z.strictObject({ stale: z.array(Channel()) }),
+    examples: [{ params: {}, result: { stale: [channelExample] } }],
+    since: '0.1.0',
+  }),
+  'obs.channels.get': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the activity of one channel; null when there is none.',
+    params: () => z.strictObject({ channelId: channelName, channelType: channelName.default('gateway') }),
+    result: () => z.strictObject({ channel: Channel().nullable() }),
+    examples: [{ params: { channelId: 'dashboard' }, result: { channel: channelExample } }],
+    since: '0.1.0',
+  }),
+  'obs.delivery.recent': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the newest completed deliveries of messages.',
+    description: lifecycles,
+    params: () =>
+      z.strictObject({
+        ...billed(),
+        limit: z.int().min(1).max(10_000).default(50),
+        channelId: channelName.optional(),
+        channelType: channelName.optional(),
+      }),
+    result: () => z.strictObject({ deliveries: z.array(Delivery()) }),
+    examples: [
+      {
+        params: { limit: 1 },
+        result: {
+          deliveries: [
+            {
+              id: 'tn_0199e0a0-7c00-7000-8000-000000000001',
+              channelType: 'gateway',
+              channelId: 'dashboard',
+              status: 'success',
+              startedAt: 1_790_000_000_000,
+              deliveredAt: 1_790_000_001_200,
+              latencyMs: 1200,
+              errorKind: null,
+              agentId: 'default',
+              sessionKey: 'ada:dashboard',
+              conversationRef: null,
+              traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+              llmCalls: 1,
+              toolCalls: 0,
+              tokensTotal: 960,
+              costTotal: 0.00102,
+            },
+          ],
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'obs.delivery.stats': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Counts completed deliveries of messages by how they ended.',
+    description: `${lifecycles} \`total\` is all of them, \`attempted\` those with \`success\`, \`error\` or \`timeout\`.`,
+    params: () => z.strictObject(billed()),
+    result: () =>
+      z.strictObject({
+        total: count,
+        attempted: count,
+        success: count,
+        error: count,
+        timeout: count,
+        filtered: count,
+        cancelled: count,
+        avgLatencyMs: z.number().min(0).describe('Mean over the attempted ones; 0 without any.'),
+      }),
+    examples: [
+      { params: {}, result: { total: 12, attempted: 10, success: 8, error: 1, timeout: 1, filtered: 1, cancelled: 1, avgLatencyMs: 1204.5 } },
+    ],
+    since: '0.1.0',
+  }),
+  'obs.context.pipeline': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns how the newest turns fitted their conversation into the window of the model.',
+    description: 'Newest first, one entry for each preparation of a context, from the trace records of turns. Never content.',
+    params: () => z.strictObject({ agentId: AgentId.optional(), limit: z.int().min(1).max(200).default(50), includeSynthetic: synthetic }),
+    result: () => z.array(ContextUse()),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { limit: 1 },
+        result: [
+          {
+            recordId: 'tn_0199e0a0-7c00-7000-8000-000000000001',
+            traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+            agentId: 'default',
+            sessionKey: 'ada:dashboard',
+            conversationRef: null,
+            timestamp: 1_790_000_000_000,
+            durationMs: 3,
+            verdict: 'fits',
+            windowTokens: 128_000,
+            tokensLoaded: 32_000,
+            budgetUtilization: 0.25,
+            messagesIn: 40,
+            messagesOut: 22,
+            messagesLeftOut: 0,
+            resultsMasked: 2,
+            summariesUsed: 1,
+            cacheHitTokens: 30_000,
+            cacheWriteTokens: 0,
+            cacheMissTokens: 2000,
+          },
+        ],
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'obs.context.dag': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the summaries that stand for earlier messages, by conversation.',
+    description: 'Conversations that were used last come first. `context.tree` shows the summaries of one conversation.',
+    params: () => z.strictObject({ agentId: AgentId.optional(), limit: z.int().min(1).max(100).default(50) }),
+    result: () => z.array(ContextTree()),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: {},
+        result: [
+          {
+            agentId: 'default',
+            sessionKey: 'ada:dashboard',
+            conversationRef: 'cv_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
+            leafSummaries: 4,
+            condensedSummaries: 1,
+            totalSummaries: 5,
+            maxDepth: 1,
+            summaryTokens: 310,
+            timestamp: 1_790_000_000_000,
+          },
+        ],
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'obs.diagnostics': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: "Returns digests of the newest events of the caller's conversations, without content.",
+    description:
+      'Callers with scope `rpc` see what belongs to them, `admin` everything; a token limited to some agents sees only those. From the stored events, at most a second old; ' +
+      'the newest 20000 are searched. `counts` are those of the window, whatever `category` and `limit` are.',
+    params: () =>
+      z.strictObject({
+        category: z.enum(diagnosticCategories).optional(),
+        limit: z.int().min(1).max(1000).default(50),
+        sinceMs: ago.optional(),
+      }),
+    result: () =>
+      z.strictObject({
+        events: z.array(Diagnostic()),
+        counts: z.strictObject({ usage: count, webhook: count, message: count, session: count }),
+      }),
+    examples: [
+      {
+        params: { category: 'message', limit: 1 },
+        result: {
+          events: [
+            {
+              id: '1790000000000001',
+              category: 'message',
+              eventType: 'message:sent',
+              timestamp: 1_790_000_000_000,
+              agentId: 'default',
+              sessionKey: 'ada:dashboard',
+              traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+              data: { origin: 'rpc', finishReason: 'stop' },
+            },
+          ],
+          counts: { usage: 3, webhook: 0, message: 6, session: 1 },
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'obs.reset': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Resets all observability data; this can’t be undone.',
+    description: resetMeaning,
+    params: () => z.strictObject({}),
+    result: () =>
+      z.strictObject({
+        reset: z.literal(true),
+        rowsDeleted: z.strictObject({ tokenUsage: count, delivery: count, diagnostics: count, channels: count, traces: count }),
+      }),
+    errors: ['denied'],
+    examples: [{ params: {}, result: { reset: true, rowsDeleted: { tokenUsage: 0, delivery: 12, diagnostics: 0, channels: 3, traces: 480 } } }],
+    since: '0.1.0',
+  }),
+  'obs.reset.table': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Resets one kind of observability data; this can’t be undone.',
+    description: resetMeaning,
+    params: () => z.strictObject({ table: z.enum(resetTables) }),
+    result: () => z.strictObject({ reset: z.literal(true), table: z.enum(resetTables), rowsDeleted: count }),
+    errors: ['denied'],
+    examples: [{ params: { table: 'channels' }, result: { reset: true, table: 'channels', rowsDeleted: 3 } }],
     since: '0.1.0',
   }),
 };

@@ -10,10 +10,10 @@ export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections'
   readonly storeTraces: () => Promise<void>;
 }
 export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'> &
-  Pick<ReportsDeps, 'agents' | 'usage'>;
+  Pick<ReportsDeps, 'agents' | 'usage' | 'events'>;
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
-export function wireSystem({ options, db, bus, clock, core, live }: Assembly, deps: SystemWiring) {
+export function wireSystem({ building, options, db, bus, clock, core, live }: Assembly, deps: SystemWiring) {
   const redactText = options.redactor.redact;
   const about = () => {
     const baseUrl = deps.address();
@@ -37,12 +37,18 @@ export function wireSystem({ options, db, bus, clock, core, live }: Assembly, de
     restart: options.restart,
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
-  const reports = createReports({
-    ...core('reports'),
-    agents: deps.agents,
-    usage: deps.usage,
-    zone: live(({ scheduler }) => scheduler.cron.defaultTimezone),
-  });
+  const reports = building.use(
+    createReports({
+      ...core('reports'),
+      agents: deps.agents,
+      usage: deps.usage,
+      events: deps.events,
+      flushTraces: async () => undefined,
+      zone: live(({ scheduler }) => scheduler.cron.defaultTimezone),
+      retentionDays: live(() => 30),
+      redactText,
+    }),
+  );
   return {
     methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...createDiagnosis({ db, clock, flush: deps.storeTraces }).methods },
     methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...reports.methods },

@@ -20,6 +20,37 @@ export interface EventPage {
   readonly next: number;
 }
 
+export interface EventDigestQuery {
+  /** Kinds to find, with the category under which each is counted. */
+  readonly categories: Readonly<Record<string, string>>;
+  readonly category: string | null;
+  /** The principal that they belong to; anybody when null. */
+  readonly owner: string | null;
+  /** Only events of these agents; all when null. */
+  readonly agentIds: readonly string[] | null;
+  readonly afterId: number;
+  readonly sinceMs: number;
+  readonly limit: number;
+  /** Events to read at most. */
+  readonly maxRead: number;
+}
+
+export interface DigestedEvent {
+  readonly id: number;
+  readonly kind: string;
+  readonly category: string;
+  readonly atMs: number;
+  readonly agentId: string | null;
+  /** Empty where the payload was not kept. */
+  readonly json: string;
+}
+
+export interface EventDigest {
+  /** Newest first. */
+  readonly events: readonly DigestedEvent[];
+  readonly counts: Readonly<Record<string, number>>;
+}
+
 /** The event log: delivers events at once, and keeps them for a while so that clients can resume (decisions §4, stream resumption). */
 export interface EventsApi {
   /** Id of the newest event. */
@@ -32,6 +63,8 @@ export interface EventsApi {
   after(id: number): EventPage | Promise<EventPage>;
   /** Returns the newest events that the caller may see, oldest first, at most `limit`. */
   recent(identity: Identity, limit: number): Promise<readonly LoggedEvent[]>;
+  /** Finds stored events, which are at most about a second behind. */
+  digest(query: EventDigestQuery): Promise<EventDigest>;
   /** Returns a test for what a caller may see: its own conversations, or all for admins; never agents that its token does not name. */
   viewOf(identity: Identity): (event: Pick<LoggedEvent, 'kind' | 'owner' | 'agentId'>) => boolean;
 }

@@ -7,7 +7,7 @@ import type { EventPage, EventsApi, LoggedEvent } from './api.ts';
 import { decodeEntries, endOf, isGap, type KeptEvent, type LogEntry } from './batch.ts';
 import { Recorder, type RecorderLimits, recorderLimits } from './recorder.ts';
 import { EventRing, type RingBounds } from './ring.ts';
-import { batchesAfter, batchesBefore } from './store.ts';
+import { batchesAfter, batchesBefore, digestEvents } from './store.ts';
 import { viewOf } from './visibility.ts';
 
 export interface EventLimits extends RecorderLimits {
@@ -80,6 +80,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
   const api: EventsApi = {
     lastId: () => lastId,
     viewOf,
+    digest: (query) => db.search(digestEvents, query),
     follow(hear) {
       followers.add(hear);
       return () => void followers.delete(hear);

@@ -1,4 +1,6 @@
 import { operation, query } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import type { DigestedEvent, EventDigest, EventDigestQuery } from './api.ts';
 
 /** The events of about a second. `total…` count from the first row ever, so that the difference of two rows is what lies between. */
 export interface BatchRow {
@@ -133,4 +135,43 @@ export const batchesBefore = operation(
   },
 );
 
-export const eventOperations = [appendBatch, newestBatch, batchesAfter, batchesBefore];
+const headsBefore = query<{ id: number }, { lastId: number; heads: string }>(({ db, p }) =>
+  db.selectFrom('eventBatch').select(['lastId', 'heads']).where('lastId', '<', p('id')).orderBy('lastId', 'desc').limit(pageRows),
+);
+
+const bodiesOf = query<{ lastId: number }, { bodies: string }>(({ db, p }) =>
+  db.selectFrom('eventBatch').select('bodies').where('lastId', '=', p('lastId')),
+);
+
+/** Finds the newest stored events of some kinds, and counts them by category: a search, for the thread of searches. */
+export const digestEvents = operation('events.digest', async (tx, asked: EventDigestQuery): Promise<EventDigest> => {
+  const events: DigestedEvent[] = [];
+  const counts: Record<string, number> = {};
+  let before = Number.MAX_SAFE_INTEGER;
+  for (let read = 0; read < asked.maxRead;) {
+    const rows = await tx.all(headsBefore, { id: before });
+    for (const { lastId, heads } of rows) {
+      const found: (Omit<DigestedEvent, 'json'> & { readonly line: number })[] = [];
+      // Only the recorder writes this column (`batch.ts`); gaps have the kind 0.
+      const entries = parseJson(heads) as [id: number, kind: string | 0, atMs: number, owner: string | null, agentId: string | null][];
+      read += entries.length;
+      for (const [line, [id, kind, atMs, owner, agentId]] of [...entries.entries()].toReversed()) {
+        const category = kind === 0 ? undefined : asked.categories[kind];
+        if (category === undefined || kind === 0 || id <= asked.afterId || atMs < asked.sinceMs) continue;
+        if (asked.owner !== null && owner !== asked.owner) continue;
+        if (asked.agentIds !== null && (agentId === null || !asked.agentIds.includes(agentId))) continue;
+        counts[category] = (counts[category] ?? 0) + 1;
+        const isWanted = asked.category === null || asked.category === category;
+        if (isWanted && events.length + found.length < asked.limit) found.push({ id, kind, category, atMs, agentId, line });
+      }
+      if (found.length === 0) continue;
+      const lines = (await tx.get(bodiesOf, { lastId }))?.bodies.split('\n') ?? [];
+      events.push(...found.map(({ line, ...event }) => ({ ...event, json: lines[line] ?? '' })));
+    }
+    before = rows.at(-1)?.lastId ?? 0;
+    if (rows.length < pageRows) break;
+  }
+  return { events, counts };
+});
+
+export const eventOperations = [appendBatch, newestBatch, batchesAfter, batchesBefore, digestEvents];

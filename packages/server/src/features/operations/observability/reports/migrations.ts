@@ -7,4 +7,29 @@ export const reportMigrations: readonly Migration[] = [
     // Views begin after their last reset; what they sum up belongs to others too, and stays.
     up: [`CREATE TABLE obs_reset (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, up_to INTEGER NOT NULL)`],
   },
+  {
+    id: '186-channel-activity',
+    database: 'telemetry',
+    up: [
+      `CREATE TABLE channel_activity (
+        channel_type TEXT NOT NULL,
+        channel_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        last_active_at_ms INTEGER NOT NULL,
+        messages_sent INTEGER NOT NULL,
+        messages_received INTEGER NOT NULL,
+        PRIMARY KEY (channel_type, channel_id, agent_id)
+      ) WITHOUT ROWID`,
+    ],
+  },
+  {
+    id: '187-trace-lifecycles',
+    database: 'telemetry',
+    // Holds all that statistics of deliveries need: the rows have kilobytes of steps.
+    up: [
+      `DROP INDEX trace_record_by_time`,
+      `CREATE INDEX trace_record_by_time ON trace_record
+        (started_at_ms, seq, kind, origin, outcome, end_reason, error_kind, ended_at_ms, synthetic, agent_id)`,
+    ],
+  },
 ];

@@ -1,25 +1,52 @@
 import type { Live } from '../../../../kernel/config/live.ts';
 import type { Core } from '../../../../kernel/core.ts';
+import { ChannelActivity } from './activity/activity.ts';
 import { type BillingDeps, createBilling } from './billing.ts';
-import { readResets } from './store.ts';
+import { createChannelReports } from './channels.ts';
+import { createContextReports } from './contexts/contexts.ts';
+import { createDeliveryReports } from './deliveries/deliveries.ts';
+import { createDiagnostics } from './diagnostics.ts';
+import { createResets } from './resets.ts';
+import type { EventsApi } from '../../events/api.ts';
 
 export interface ReportsDeps extends Core {
   readonly agents: BillingDeps['agents'];
   readonly usage: BillingDeps['usage'];
+  readonly events: Pick<EventsApi, 'digest' | 'lastId'>;
+  /** Resolves when the trace records of ended work are stored. */
+  readonly flushTraces: () => Promise<void>;
   /** Time zone of the hours of a day. */
   readonly zone: Live<string>;
+  readonly retentionDays: Live<number>;
+  /** Removes what is a secret or looks like one. */
+  readonly redactText: (text: string) => string;
 }
 
 /** Reports of `obs.*` (json-rpc.md §4) on what other features store. */
 export function createReports(deps: ReportsDeps) {
-  const { db, clock } = deps;
+  const { db, clock, flushTraces: flush, events } = deps;
+  const activity = new ChannelActivity(deps);
+  const { since, methods: resets } = createResets({
+    ...deps,
+    flush,
+    clearChannels: () => activity.clear(),
+    newestEvent: () => events.lastId(),
+  });
 
-  async function sinceOf(name: 'token_usage', agoMs: number | undefined): Promise<number> {
-    const nowMs = clock.now();
-    const reset = (await db.read(readResets, {})).find((row) => row.name === name)?.atMs ?? 0;
-    // A reset in the future is older than a backward step of the clock.
-    return Math.max(agoMs === undefined ? 0 : nowMs - agoMs, Math.min(reset, nowMs));
+  async function sinceOf(agoMs: number | undefined): Promise<number> {
+    const { askedMs, resetMs } = await since('token_usage', agoMs);
+    return Math.max(askedMs, resetMs);
   }
 
-  return { methods: createBilling({ ...deps, since: (agoMs) => sinceOf('token_usage', agoMs) }) };
+  return {
+    methods: {
+      ...createBilling({ ...deps, since: sinceOf }),
+      ...createChannelReports({ clock, activity }),
+      ...createDeliveryReports({ db, since, flush }),
+      ...createContextReports({ db, flush }),
+      ...createDiagnostics({ events, since, redactText: deps.redactText }),
+      ...resets,
+    },
+    [Symbol.asyncDispose]: () => activity[Symbol.asyncDispose](),
+  };
 }

@@ -1,5 +1,9 @@
+import { activityOperations } from './activity/activity-store.ts';
+import { contextReportOperations } from './contexts/context-store.ts';
+import { deliveryOperations } from './deliveries/delivery-store.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
-import type { ResetName } from './tables.ts';
+import type { ResetTable } from '@gatehouse/contract';
+import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 
 const refsOfKey = query<{ sessionKey: string }, { conversationRef: string }>(({ db, p }) =>
   db
@@ -14,9 +18,38 @@ export const conversationsOfKey = operation('obs.conversationsOfKey', async (tx,
   (await tx.all(refsOfKey, input)).map(({ conversationRef }) => conversationRef),
 );
 
-const resets = query<object, { name: ResetName; atMs: number }>(({ db }) => db.selectFrom('obsReset').select(['name', 'atMs']));
+export interface ResetMark {
+  readonly name: ResetTable;
+  readonly atMs: number;
+  readonly upTo: number;
+}
 
-/** Returns when each kind of observability data was last reset. */
-export const readResets = operation('obs.resets', async (tx): Promise<{ readonly name: ResetName; readonly atMs: number }[]> => tx.all(resets, {}));
+const resets = query<object, ResetMark>(({ db }) => db.selectFrom('obsReset').select(['name', 'atMs', 'upTo']));
 
-export const reportOperations = [conversationsOfKey, readResets];
+/** Returns the last reset of each kind of observability data. */
+export const readResets = operation('obs.resets', async (tx): Promise<ResetMark[]> => tx.all(resets, {}));
+
+const mark = query<ResetMark>(({ db, p, each }) =>
+  db
+    .insertInto('obsReset')
+    .values(each(['name', 'atMs', 'upTo']))
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ atMs: p('atMs'), upTo: p('upTo') })),
+);
+
+/** Records that views begin anew, with its audit row. */
+export const recordReset = operation(
+  'obs.recordReset',
+  async (tx, { marks, audit }: { readonly marks: readonly ResetMark[]; readonly audit: AuditRow }): Promise<void> => {
+    for (const one of marks) await tx.run(mark, one);
+    await appendAudit(tx, audit);
+  },
+);
+
+export const reportOperations = [
+  conversationsOfKey,
+  readResets,
+  recordReset,
+  ...activityOperations,
+  ...contextReportOperations,
+  ...deliveryOperations,
+];

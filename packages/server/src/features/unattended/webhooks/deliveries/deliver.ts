@@ -106,7 +106,8 @@ export function createDeliver(deps: DeliverDeps) {
     if (!added.isNew) return { id, ...added };
     log.debug({ deliveryId: id, mapping: mappingId, agentId, ...keysOf(target) }, 'Webhook accepted');
     announceAudit(bus, auditOf(intake));
-    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: ownState ?? 'accepted' });
+    const isTest = delivery.synthetic === true;
+    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: ownState ?? 'accepted', ...(!isTest && { received: true }) });
     if (ownState === null) deps.durable.wake(deliveryKind);
     if (isWake) {
       const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now', bypassSpacing: wakeMode !== 'next-heartbeat' });
