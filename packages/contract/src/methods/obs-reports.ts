@@ -130,7 +130,7 @@ export const resetTables = ['token_usage', 'delivery', 'diagnostics', 'channels'
 export type ResetTable = (typeof resetTables)[number];
 
 const resetMeaning =
-  '`token_usage`: `obs.billing.*` and `obs.getCacheStats` begin anew; `delivery`: `obs.delivery.*` begins anew, and the records of deliveries are deleted; `diagnostics`: `obs.diagnostics` begins anew; ' +
+  '`token_usage`: `obs.billing.*` and `obs.getCacheStats` start from zero; `delivery`: `obs.delivery.*` starts from zero, and the records of deliveries are deleted; `diagnostics`: `obs.diagnostics` starts from zero; ' +
   '`channels`: the activity of channels is deleted; `traces`: all trace records are deleted. Model calls, their sums, budgets, reservations, stored events and the audit stay: `rowsDeleted` counts only what was deleted. ' +
   'Work that is running is recorded at its end.';
 
@@ -377,7 +377,7 @@ export const obsReports = {
   'obs.context.dag': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Returns the summaries that stand for earlier messages, by conversation.',
+    summary: 'Returns counts of the summaries of earlier messages, by conversation.',
     description: 'Conversations that were used last come first. `context.tree` shows the summaries of one conversation.',
     params: () => z.strictObject({ agentId: AgentId.optional(), limit: z.int().min(1).max(100).default(50) }),
     result: () => z.array(ContextTree()),

@@ -20,6 +20,7 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'secret:modified', category: 'Security' },
   { kind: 'observability:metrics', category: 'Observability' },
   { kind: 'observability:token_usage', category: 'Observability' },
+  { kind: 'observability:reset', category: 'Observability' },
   { kind: 'tool:started', category: 'Tools' },
   { kind: 'tool:finished', category: 'Tools' },
   { kind: 'background_task:promoted', category: 'Tools' },

@@ -10,7 +10,7 @@ export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections'
   readonly storeTraces: () => Promise<void>;
 }
 export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'> &
-  Pick<ReportsDeps, 'agents' | 'usage' | 'events'>;
+  Pick<ReportsDeps, 'agents' | 'usage' | 'events' | 'flushTraces'>;
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
 export function wireSystem({ building, options, db, bus, clock, core, live }: Assembly, deps: SystemWiring) {
@@ -43,9 +43,9 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
       agents: deps.agents,
       usage: deps.usage,
       events: deps.events,
-      flushTraces: async () => undefined,
+      flushTraces: deps.flushTraces,
       zone: live(({ scheduler }) => scheduler.cron.defaultTimezone),
-      retentionDays: live(() => 30),
+      retentionDays: live(({ observability }) => observability.persistence.retentionDays),
       redactText,
     }),
   );

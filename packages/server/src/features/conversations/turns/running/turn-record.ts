@@ -1,6 +1,7 @@
 import type { TracedError, TracedTokens, TraceOutcome, TraceRecord } from '@gatehouse/contract';
 import { addCost, addTokens, tokensOf, type TurnTrace } from '../../../../runtime/turn-trace.ts';
 import type { TurnResult } from '../../../../runtime/turn.ts';
+import { gatewayChannel } from '../../../../kernel/gateway-channel.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import type { EndedRecord } from '../../../operations/traces/api.ts';
 import type { PreparedTurn, BegunTurn } from './turn-input.ts';
@@ -38,6 +39,7 @@ export function toRunningRecord(traced: TracedTurn): TraceRecord {
     principalId: start.principalId,
     origin: turn.origin,
     messageId: `ms_${start.id}`,
+    ...gatewayChannel(turn.origin, target.sessionKey),
     startedAtMs: trace.startedAtMs,
     endedAtMs: null,
     outcome: null,
@@ -47,7 +49,7 @@ export function toRunningRecord(traced: TracedTurn): TraceRecord {
     ...countsOf(trace),
     costNano: 0,
     tokens: nothingUsed,
-    synthetic: false,
+    synthetic: durable?.turn.synthetic === true,
     refs: {
       ...(calling.run !== undefined && { runId: calling.run.runId, leaseId: calling.run.leaseId }),
       ...(durable !== undefined && { workId: durable.turn.workId }),

@@ -37,7 +37,7 @@ const counts = async (client = server.client) =>
     .map(({ channelType, channelId, messagesReceived, messagesSent }) => [channelType, channelId, messagesReceived, messagesSent])
     .toSorted();
 
-test('channels count messages of clients, over a restart, and tell which are quiet', async () => {
+test('channels count messages of clients, over a restart, and show which are quiet', async () => {
   await say('desk');
   await say('desk', 'other');
   await say('phone');
@@ -99,7 +99,7 @@ test("diagnostics show a caller's own conversations without content, and admins 
   expect((await server.client.call('obs.diagnostics', {})).counts.message).toBe(4);
 });
 
-test('a reset begins the views anew and leaves reports, budgets and the audit alone', async () => {
+test('a reset begins the views from zero and leaves reports, budgets and the audit alone', async () => {
   const heard = server.heard('observability:reset');
   await say('desk');
   clock.advance(2000);
@@ -150,4 +150,48 @@ test('resets are for administrators of all agents', async () => {
   const rpc = await server.as(['rpc']);
   await expect(rpc.call('obs.reset.table', { table: 'traces' })).rejects.toMatchObject({ code: 'insufficient_scope' });
   await expect(server.client.call('obs.reset.table', { table: 'audit' as 'traces' })).rejects.toMatchObject({ code: 'invalid_params' });
+});
+
+test('deliveries show how turns of clients ended, with cost and latency, over a restart', async () => {
+  await say('desk');
+  server.provider.queue({ status: 400, error: { message: `${canary} refused` } });
+  await say('phone').catch(() => undefined);
+  const { deliveries } = await server.client.call('obs.delivery.recent', {});
+  expect(deliveries.map(({ channelType, channelId, status }) => [channelType, channelId, status])).toEqual([
+    ['gateway', 'phone', 'error'],
+    ['gateway', 'desk', 'success'],
+  ]);
+  expect(deliveries[1]).toMatchObject({ agentId: 'default', sessionKey: 'ada:desk', llmCalls: 1, toolCalls: 0 });
+  const total = await server.client.call('obs.billing.total', {});
+  expect(deliveries.reduce((sum, { costTotal }) => sum + Math.round((costTotal ?? 0) * 1e9), 0)).toBe(Math.round(total.totalCost * 1e9));
+  const stats = { total: 2, attempted: 2, success: 1, error: 1, timeout: 0, filtered: 0, cancelled: 0 };
+  expect(await server.client.call('obs.delivery.stats', {})).toMatchObject(stats);
+  clock.advance(3_600_000);
+  expect(await server.client.call('obs.delivery.stats', { sinceMs: 60_000 })).toMatchObject({ total: 0, avgLatencyMs: 0 });
+  expect((await server.client.call('obs.delivery.recent', { channelId: 'desk', channelType: 'gateway' })).deliveries).toHaveLength(1);
+  const limited = await server.as(['admin'], { agents: ['other'] });
+  expect((await limited.call('obs.delivery.stats', {})).total).toBe(0);
+  await restart();
+  expect(await server.client.call('obs.delivery.stats', {})).toMatchObject(stats);
+  // A deleted conversation leaves its counts.
+  await server.client.call('session.delete', { sessionKey: 'ada:desk' });
+  expect(await server.client.call('obs.delivery.stats', {})).toMatchObject(stats);
+  expect((await server.client.call('obs.reset.table', { table: 'traces' })).rowsDeleted).toBe(2);
+  expect((await server.client.call('obs.delivery.stats', {})).total).toBe(0);
+});
+
+test('contexts and summaries of conversations are counted, never shown', async () => {
+  for (let n = 0; n < 8; n += 1)
+    await server.client.call('agent.execute', { message: `${canary} ${n} ${'many words '.repeat(200)}`, sessionKey: 'ada:desk' });
+  const pipeline = await server.client.call('obs.context.pipeline', { limit: 3 });
+  expect(pipeline).toHaveLength(3);
+  expect(pipeline[0]).toMatchObject({ agentId: 'default', sessionKey: 'ada:desk', verdict: 'fits' });
+  expect(pipeline[0]?.budgetUtilization).toBeGreaterThan(0);
+  server.provider.queue(...Array.from({ length: 8 }, () => ({ text: `${canary} summary` })));
+  await server.client.call('session.compact', { sessionKey: 'ada:desk' });
+  const dag = await server.client.call('obs.context.dag', {});
+  expect(dag).toMatchObject([{ agentId: 'default', sessionKey: 'ada:desk', maxDepth: 0 }]);
+  expect(dag[0]?.leafSummaries).toBeGreaterThan(0);
+  expect(JSON.stringify([pipeline, dag])).not.toContain(canary);
+  expect(await server.client.call('obs.context.dag', { agentId: 'other' })).toEqual([]);
 });

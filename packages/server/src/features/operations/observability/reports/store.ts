@@ -36,7 +36,7 @@ const mark = query<ResetMark>(({ db, p, each }) =>
     .onConflict((conflict) => conflict.column('name').doUpdateSet({ atMs: p('atMs'), upTo: p('upTo') })),
 );
 
-/** Records that views begin anew, with its audit row. */
+/** Records that views start from zero, with its audit row. */
 export const recordReset = operation(
   'obs.recordReset',
   async (tx, { marks, audit }: { readonly marks: readonly ResetMark[]; readonly audit: AuditRow }): Promise<void> => {
