@@ -5,7 +5,7 @@ export {
   deliveryStatuses,
   type DeliveryStatus,
   resetTables,
-  type ResetTable,
+  type ResetTarget,
 } from './methods/obs-reports.ts';
 export { type Method, method, type Risk } from './method.ts';
 export { once } from './once.ts';

@@ -127,7 +127,7 @@ const Diagnostic = once(() =>
 
 /** Data that `obs.reset.table` resets. */
 export const resetTables = ['token_usage', 'delivery', 'diagnostics', 'channels', 'traces'] as const;
-export type ResetTable = (typeof resetTables)[number];
+export type ResetTarget = (typeof resetTables)[number];
 
 const resetMeaning =
   '`token_usage`: `obs.billing.*` and `obs.getCacheStats` start from zero; `delivery`: `obs.delivery.*` starts from zero, and the records of deliveries are deleted; `diagnostics`: `obs.diagnostics` starts from zero; ' +

@@ -123,6 +123,7 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_alert').length)).toBe(1);
   await server.client.call('scheduler.wake', { target: 'agent', agentId: 'beater' });
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_wake_deferred').length)).toBeGreaterThan(0);
+  await server.client.call('obs.reset.table', { table: 'channels' });
   const configFile = join(server.homeDir, 'config.yaml');
   await server.client.call('env.set', { key: 'FREEZE', value: 'false' });
   writeFileSync(

@@ -1,4 +1,4 @@
-import { resetTables, type ResetTable } from '@gatehouse/contract';
+import { resetTables, type ResetTarget } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../../kernel/audit.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
@@ -13,7 +13,7 @@ const dropRows = 200;
 
 /** Returns where a view of data begins that is asked for since a duration ago. */
 export type ViewStart = (
-  table: ResetTable,
+  table: ResetTarget,
   agoMs: number | undefined,
 ) => Promise<{
   /** The requested begin. */
@@ -48,13 +48,13 @@ export function createResets(deps: ResetsDeps): {
   }
 
   /** Deletes what belongs to observability alone; the other views begin at the mark. */
-  async function drop(table: ResetTable, upTo: number): Promise<number> {
+  async function drop(table: ResetTarget, upTo: number): Promise<number> {
     if (table === 'channels') return deps.clearChannels();
     if (table === 'traces') return dropUpTo(upTo, null);
     return table === 'delivery' ? dropUpTo(upTo, 'delivery') : 0;
   }
 
-  async function reset(tables: readonly ResetTable[], call: CallContext): Promise<Record<ResetTable, number>> {
+  async function reset(tables: readonly ResetTarget[], call: CallContext): Promise<Record<ResetTarget, number>> {
     refuseAgents(call);
     if (call.identity.agents !== undefined) throw new AppError('denied', 'A token that is limited to some agents cannot reset data of all');
     await deps.flush();
@@ -71,7 +71,7 @@ export function createResets(deps: ResetsDeps): {
     return deleted;
   }
 
-  function announce(call: CallContext, table: ResetTable | 'all', rowsDeleted: number | Record<string, number>): void {
+  function announce(call: CallContext, table: ResetTarget | 'all', rowsDeleted: number | Record<string, number>): void {
     bus.emit('observability:reset', { admin: call.identity.principalId, table, rowsDeleted, timestamp: clock.now() });
   }
 

@@ -2,7 +2,7 @@ import { activityOperations } from './activity/activity-store.ts';
 import { contextReportOperations } from './contexts/context-store.ts';
 import { deliveryOperations } from './deliveries/delivery-store.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
-import type { ResetTable } from '@gatehouse/contract';
+import type { ResetTarget } from '@gatehouse/contract';
 import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 
 const refsOfKey = query<{ sessionKey: string }, { conversationRef: string }>(({ db, p }) =>
@@ -19,7 +19,7 @@ export const conversationsOfKey = operation('obs.conversationsOfKey', async (tx,
 );
 
 export interface ResetMark {
-  readonly name: ResetTable;
+  readonly name: ResetTarget;
   readonly atMs: number;
   readonly upTo: number;
 }

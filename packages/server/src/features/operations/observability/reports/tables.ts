@@ -1,9 +1,9 @@
-import type { ResetTable } from '@gatehouse/contract';
+import type { ResetTarget } from '@gatehouse/contract';
 import type {} from '../../../../kernel/db/tables.ts';
 
 /** Rows of `obs_reset`. */
 interface ObsResetTable {
-  readonly name: ResetTable;
+  readonly name: ResetTarget;
   readonly atMs: number;
   /** Number of the newest trace record, or event, at the time. */
   readonly upTo: number;
