@@ -186,7 +186,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     agents: agents.api,
     usage: budgets.usage,
     events: events.api,
-    flushTraces: traces.flush,
   });
   const handlers: Handlers = {
     ...system.methods,

@@ -5,12 +5,13 @@ import { createSystem, type SystemDeps } from '../features/operations/system/sys
 import { recordAudit } from '../kernel/audit.ts';
 import type { Assembly } from './assembly.ts';
 
-export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'> {
+export interface SystemWiring
+  extends
+    Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'>,
+    Pick<ReportsDeps, 'agents' | 'usage' | 'events'> {
   /** Stores the traces of what has ended. */
   readonly storeTraces: () => Promise<void>;
 }
-export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'> &
-  Pick<ReportsDeps, 'agents' | 'usage' | 'events' | 'flushTraces'>;
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
 export function wireSystem({ building, options, db, bus, clock, core, live }: Assembly, deps: SystemWiring) {
@@ -43,15 +44,19 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
       agents: deps.agents,
       usage: deps.usage,
       events: deps.events,
-      flushTraces: deps.flushTraces,
+      flushTraces: deps.storeTraces,
       zone: live(({ scheduler }) => scheduler.cron.defaultTimezone),
       retentionDays: live(({ observability }) => observability.persistence.retentionDays),
       redactText,
     }),
   );
   return {
-    methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...createDiagnosis({ db, clock, flush: deps.storeTraces }).methods },
-    methods: { ...system.methods, ...createAuditQuery({ db, redactText }), ...reports.methods },
+    methods: {
+      ...system.methods,
+      ...createAuditQuery({ db, redactText }),
+      ...createDiagnosis({ db, clock, flush: deps.storeTraces }).methods,
+      ...reports.methods,
+    },
     documents: { openapi, openrpc, asyncapi },
   };
 }

@@ -40,6 +40,4 @@ export function createTraces({
   const flush = () => recorder.flush();
   const methods = createGetTrace({ db, flush, running: () => running.records() });
   return { api, methods, flush, [Symbol.asyncDispose]: flush };
-  const methods = createGetTrace({ db, flush: () => recorder.flush(), running: () => running.records() });
-  return { api, methods, flush: () => recorder.flush(), [Symbol.asyncDispose]: () => recorder.flush() };
 }
