@@ -60,6 +60,9 @@ test('help names the commands and the exit codes', async () => {
     'backup',
     'restore',
     'doctor',
+    'explain',
+    'trace',
+    'health',
   ])
     expect(out).toMatch(new RegExp(`^  ${command} `, 'm'));
   expect(out).toContain('No daemon responds');

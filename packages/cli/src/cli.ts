@@ -9,6 +9,7 @@ import { addConfigCommand } from './commands/config.ts';
 import { addConnectCommand } from './commands/connect.ts';
 import { addContextCommand } from './commands/context.ts';
 import { addCronCommand } from './commands/cron.ts';
+import { addDiagnosisCommands } from './commands/diagnosis.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addGraphCommand } from './commands/graph.ts';
 import { addHeartbeatCommand } from './commands/heartbeat.ts';
@@ -85,6 +86,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addHeartbeatCommand(program, io);
   addWebhooksCommand(program, io);
   addInboxCommand(program, io);
+  addDiagnosisCommands(program, io, setExit);
   addAuditCommand(program, io);
   addModelsCommand(program, io, setExit);
   addProvidersCommand(program, io, setExit);

@@ -182,7 +182,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     nodes: nodes.list,
     isReplaced: foundation.build.isReplaced,
     sections: settings.sections,
-    storeTraces: traces.flush,
+    traces,
     agents: agents.api,
     usage: budgets.usage,
     events: events.api,

@@ -16,7 +16,9 @@ export const obsTrace = {
           .string()
           .min(1)
           .max(512)
-          .describe('Id of a turn, a record, a trace or a root run; or the reference of a conversation, for its newest turn.'),
+          .describe(
+            'Id of a turn, a record, a trace, a root run, a sub-agent run or a graph; or the reference or session key of a conversation, for its newest turn.',
+          ),
       }),
     result: () =>
       z.strictObject({

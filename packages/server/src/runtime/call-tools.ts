@@ -93,7 +93,7 @@ async function callTool(deps: CallToolsDeps, step: ToolStep, call: ToolCall, bef
   for (const tool of result.loads ?? []) step.loaded?.add(tool);
   const onOffLoad = traced === undefined ? undefined : (chars: number, path: string) => traced.offLoaded(chars, path);
   const message = toMessage(call, { ...result, content: await textOf(deps, step, call, result, onOffLoad) });
-  traced?.end(message.content, result.isError === true);
+  traced?.end(message.content, result);
   // Nobody knows what a call did that was interrupted by the stop of its turn.
   if (step.ledger !== undefined && !(step.signal.aborted && result.isError === true)) await step.ledger.end(call, message);
   return message;
@@ -118,10 +118,12 @@ async function resultOf(
   const { input, signal } = step;
   if (signal.aborted) return failure(stoppedBefore);
   const tool = findTool(step, call.name);
-  if (tool === undefined)
+  if (tool === undefined) {
+    traced?.was('error', 'unknown_tool');
     return failure(
       `There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${[...input.tools, ...(input.clientTools ?? [])].map((each) => each.name).join(', ') || 'none'}`,
     );
+  }
   // Checked again here: what the model was shown grants nothing.
   const refusal = refuseTool(tool, input.agent, authorityOf(input));
   if (refusal !== undefined) {
@@ -212,7 +214,7 @@ function nestedFor(
           [...results, ...view.taints],
           inner,
         );
-        inner?.end(result.content, result.isError === true);
+        inner?.end(result.content, result);
         return result;
       },
       inspect: (text) => deps.inspect?.(text, { source: 'tool_output', principalId: `tool:${outer.name}`, agentId, traceId }),
@@ -223,9 +225,9 @@ function nestedFor(
 
 function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unknown): ToolResult {
   // Only the message of an AppError is meant for others.
-  if (error instanceof AppError && error.code !== 'internal') return failure(error.message);
+  if (error instanceof AppError && error.code !== 'internal') return { ...failure(error.message), traced: { errorKind: error.code } };
   deps.log.error({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, error }, 'tool failed');
-  return failure(`The tool "${tool.name}" failed`);
+  return { ...failure(`The tool "${tool.name}" failed`), traced: { errorKind: 'internal' } };
 }
 
 function parseArguments(tool: Tool, text: string): { readonly value: unknown } | { readonly problem: string } {

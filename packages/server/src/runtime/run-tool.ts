@@ -46,7 +46,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
   const over = Promise.withResolvers<ToolEnd>();
   const uncertain = tool.effect === 'pure' ? '' : '; it may still have had its effect';
   const stop = (outcome: TaskOutcome, why: string) => {
-    over.resolve({ outcome, result: { content: `"${tool.name}" was stopped: ${why}${uncertain}`, isError: true } });
+    over.resolve({ outcome, result: { content: `"${tool.name}" was stopped: ${why}${uncertain}`, isError: true, traced: { errorKind: outcome } } });
     controller.abort();
   };
   let cancelDeadline = clock.after(tool.timeoutMs, () => stop('timeout', `no result within ${tool.timeoutMs} ms`));

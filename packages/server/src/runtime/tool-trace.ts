@@ -1,6 +1,7 @@
 import type { TraceStep } from '@gatehouse/contract';
 import type { ToolCall } from '../llm/model.ts';
 import type { GateAnswer } from './tool-gate.ts';
+import type { ToolResult } from './tool.ts';
 import type { OpenStep, TurnTrace } from './turn-trace.ts';
 
 /** The step of one tool call in the trace of its turn. */
@@ -42,16 +43,17 @@ export class ToolTrace {
   }
 
   /** `content`: the result as the model reads it. */
-  end(content: string, isError: boolean): void {
+  end(content: string, { isError, traced }: Pick<ToolResult, 'isError' | 'traced'>): void {
     const trace = this.#trace;
-    const outcome = this.#outcome ?? (isError ? 'error' : 'ok');
+    const outcome = this.#outcome ?? (isError === true ? 'error' : 'ok');
     const failed = outcome === 'error' || outcome === 'denied';
     this.#step.input = trace.text(this.#call.arguments, failed);
     this.#step.output = trace.text(content, failed);
     const text = failed ? trace.sentence(content) : undefined;
     trace.end(this.#step, {
       outcome,
-      ...(failed && { error: { kind: this.#errorKind ?? 'tool_error', ...(text !== undefined && { text }) } }),
+      ...(traced?.facts !== undefined && { facts: traced.facts }),
+      ...(failed && { error: { kind: this.#errorKind ?? traced?.errorKind ?? 'tool_error', ...(text !== undefined && { text }) } }),
     });
   }
 }

@@ -46,6 +46,8 @@ export interface ToolResult {
   readonly outside?: { readonly source: string; readonly clean?: boolean };
   /** Tools that the model may call from its next step on. */
   readonly loads?: readonly Tool[];
+  /** Kind of a failure and further facts for the trace: codes, ids and counts, never content. */
+  readonly traced?: { readonly errorKind?: string; readonly facts?: Readonly<Record<string, string | number | boolean>> };
 }
 
 /** Destination of a call of risk `outward`: a place that the operator's configuration names, or an address. */

@@ -2,6 +2,7 @@ import { createDiagnosis } from '../features/operations/diagnosis/diagnosis.ts';
 import { createReports, type ReportsDeps } from '../features/operations/observability/reports/reports.ts';
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
+import type { Traces } from '../features/operations/traces/traces.ts';
 import { recordAudit } from '../kernel/audit.ts';
 import type { Assembly } from './assembly.ts';
 
@@ -9,8 +10,7 @@ export interface SystemWiring
   extends
     Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'>,
     Pick<ReportsDeps, 'agents' | 'usage' | 'events'> {
-  /** Stores the traces of what has ended. */
-  readonly storeTraces: () => Promise<void>;
+  readonly traces: Pick<Traces, 'flush' | 'running'>;
 }
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
@@ -44,7 +44,7 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
       agents: deps.agents,
       usage: deps.usage,
       events: deps.events,
-      flushTraces: deps.storeTraces,
+      flushTraces: deps.traces.flush,
       zone: live(({ scheduler }) => scheduler.cron.defaultTimezone),
       retentionDays: live(({ observability }) => observability.persistence.retentionDays),
       redactText,
@@ -54,7 +54,7 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
     methods: {
       ...system.methods,
       ...createAuditQuery({ db, redactText }),
-      ...createDiagnosis({ db, clock, flush: deps.storeTraces }).methods,
+      ...createDiagnosis({ db, clock, traces: deps.traces }).methods,
       ...reports.methods,
     },
     documents: { openapi, openrpc, asyncapi },

@@ -12,7 +12,7 @@ import type { AutonomyApi } from '../autonomy/api.ts';
 import type { CommandTaint, FileTaints, WorkspaceCapacity } from '../../environment/workspace/api.ts';
 import type { ScriptCalls } from './api.ts';
 import { type LeaseDeps, withLease } from './scripts/lease.ts';
-import { resultOf, summaryOf } from './scripts/outcome.ts';
+import { resultOf, summaryOf, tracedSummary } from './scripts/outcome.ts';
 import type { RateLimits } from './scripts/rates.ts';
 import { runScript, type ScriptRun } from './scripts/run-script.ts';
 import { type ActiveScript, Scripts } from './scripts/scripts.ts';
@@ -116,8 +116,9 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
       await command.end();
     }
     const durationMs = Math.round(clock.monotonic() - startedMs);
-    bus.emit('orchestrate:run_summary', summaryOf(script, outcome, { durationMs, timestamp: clock.now() }));
-    return resultOf(outcome, args, { durationMs, clean });
+    const summary = summaryOf(script, outcome, { durationMs, timestamp: clock.now() });
+    bus.emit('orchestrate:run_summary', summary);
+    return { ...resultOf(outcome, args, { durationMs, clean }), traced: tracedSummary(summary) };
   }
 
   function scriptOf(context: ToolContext, caps: readonly Capability[], taint: Promise<CommandTaint>): ActiveScript {

@@ -145,10 +145,21 @@ async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecA
     return {
       content: `[${how}, ${seconds} s]\n${text === '' ? '(no output)' : text}`,
       outside: outsideOf(spec),
-      ...((stopped !== undefined || end.code !== 0) && { isError: true }),
+      ...((stopped !== undefined || end.code !== 0) && { isError: true, traced: tracedEnd(end.code, text) }),
     };
   } finally {
     cancel();
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** Exit code of a shell that did not find a program. */
+const notFoundCode = 127;
+/** Texts with which interpreters and the loader report what is not installed. */
+const missingModule =
+  /Cannot find (?:module|package) ['"]|No module named |ERR_MODULE_NOT_FOUND|error while loading shared libraries: |package \S+ is not in (?:GOROOT|std)/u;
+
+function tracedEnd(code: number | null, output: string): NonNullable<ToolResult['traced']> {
+  const isMissing = code === notFoundCode || (code !== 0 && missingModule.test(output));
+  return { ...(isMissing && { errorKind: 'missing_dependency' }), ...(code !== null && { facts: { exitCode: code } }) };
 }

@@ -1,3 +1,4 @@
+import type { TraceRecord } from '@gatehouse/contract';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -8,8 +9,12 @@ import { createTraceSearch } from './search/search.ts';
 export interface DiagnosisDeps {
   readonly db: Db;
   readonly clock: Clock;
-  /** Stores the traces of what has ended and is not stored yet. */
-  readonly flush: () => Promise<void>;
+  readonly traces: {
+    /** Stores what has ended and is not stored yet. */
+    readonly flush: () => Promise<void>;
+    /** Returns the turns that run now. */
+    readonly running: () => readonly TraceRecord[];
+  };
 }
 
 /** Explains sessions and the state of the whole system from stored records, in the search thread of the storage. */

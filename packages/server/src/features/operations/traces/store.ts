@@ -1,4 +1,4 @@
-import { operation, query } from '../../../kernel/db/operation.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { TraceRow } from './tables.ts';
 
 const columns = [
@@ -72,6 +72,28 @@ const newestOfConversation = query<{ ref: string }, TraceRow>(({ db, p }) =>
   db.selectFrom('traceRecord').select(columns).where('conversationRef', '=', p('ref')).orderBy('startedAtMs', 'desc').orderBy('seq', 'desc').limit(1),
 );
 
+const newestOfSession = query<{ ref: string }, TraceRow>(({ db, p }) =>
+  db.selectFrom('traceRecord').select(columns).where('sessionKey', '=', p('ref')).orderBy('startedAtMs', 'desc').orderBy('seq', 'desc').limit(1),
+);
+
+const conversationOfRun = query<{ ref: string }, { conversationRef: string }>(({ db, p }) =>
+  db.selectFrom('subAgentRun').select('conversationRef').where('id', '=', p('ref')),
+);
+
+const rootOfGraph = query<{ ref: string }, { rootRunId: string | null }>(({ db, p }) =>
+  db.selectFrom('graphRun').select('rootRunId').where('id', '=', p('ref')),
+);
+
+/** Returns the records of a reference that no record has itself: a conversation, a session key, a sub-agent run, a graph. */
+async function recordsBehind(tx: Tx, ref: string): Promise<TraceRow[]> {
+  const newest = [...(await tx.all(newestOfConversation, { ref })), ...(await tx.all(newestOfSession, { ref }))];
+  if (newest.length > 0) return newest;
+  const run = await tx.get(conversationOfRun, { ref });
+  if (run !== undefined) return tx.all(newestOfConversation, { ref: run.conversationRef });
+  const graph = await tx.get(rootOfGraph, { ref });
+  return graph === undefined || graph.rootRunId === null ? [] : tx.all(byRoot, { ref: graph.rootRunId });
+}
+
 /** Ids of the root runs that a record may have started or belong to. */
 const rootsOf = ({ id, rootRunId }: TraceRow): readonly string[] => [
   `root-turn-${id.replace(/\.\d+$/, '')}`,
@@ -87,7 +109,7 @@ export const findRecords = operation(
       ...(await tx.all(byTrace, { ref })),
       ...(await tx.all(byRoot, { ref })),
     ];
-    if (named.length === 0) named.push(...(await tx.all(newestOfConversation, { ref })));
+    if (named.length === 0) named.push(...(await recordsBehind(tx, ref)));
     const found = new Map(named.map((row) => [row.id, row]));
     const roots = [...new Set(named.flatMap(rootsOf))].slice(0, maxRoots);
     for (const root of roots) {

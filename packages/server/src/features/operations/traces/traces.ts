@@ -1,3 +1,4 @@
+import type { TraceRecord } from '@gatehouse/contract';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { Db } from '../../../kernel/db/db.ts';
@@ -17,14 +18,17 @@ export interface TracesDeps {
   readonly redact: (text: string) => string;
 }
 
+export interface Traces {
+  readonly api: TracesApi;
+  readonly methods: HandlersOf<'obs.trace.get'>;
+  /** Stores what has ended and is not stored yet. */
+  readonly flush: () => Promise<void>;
+  /** Returns the turns that run now. */
+  readonly running: () => readonly TraceRecord[];
+}
+
 /** Keeps what turns and other work did, step by step, behind the work and without its content unless that is configured. */
-export function createTraces({
-  db,
-  clock,
-  log,
-  config,
-  redact,
-}: TracesDeps): { readonly api: TracesApi; readonly methods: HandlersOf<'obs.trace.get'>; readonly flush: () => Promise<void> } & AsyncDisposable {
+export function createTraces({ db, clock, log, config, redact }: TracesDeps): Traces & AsyncDisposable {
   const recorder = new TraceRecorder({ db, clock, log });
   const running = new RunningTraces();
   const api: TracesApi = {
@@ -38,6 +42,7 @@ export function createTraces({
     },
   };
   const flush = () => recorder.flush();
-  const methods = createGetTrace({ db, flush, running: () => running.records() });
-  return { api, methods, flush, [Symbol.asyncDispose]: flush };
+  const reads = { flush, running: () => running.records() };
+  const methods = createGetTrace({ db, ...reads });
+  return { api, methods, ...reads, [Symbol.asyncDispose]: flush };
 }

@@ -60,3 +60,27 @@ export function summaryOf(
     timestamp,
   };
 }
+
+/** Returns the same for the trace of the turn, where the calls are steps. */
+export function tracedSummary({
+  runId,
+  leaseId,
+  failureClass,
+  exitCode,
+  resultRefs,
+  savings,
+}: EventPayload<'orchestrate:run_summary'>): NonNullable<ToolResult['traced']> {
+  return {
+    ...(failureClass !== undefined && { errorKind: failureClass }),
+    facts: {
+      runId,
+      leaseId,
+      ...(failureClass !== undefined && { failureClass }),
+      ...(exitCode !== null && { exitCode }),
+      resultRefs: resultRefs.count,
+      resultRefBytes: resultRefs.bytes,
+      estSavedTokens: savings.estSavedTokens,
+      savedRatio: savings.savedRatio,
+    },
+  };
+}

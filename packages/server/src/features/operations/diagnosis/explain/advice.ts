@@ -55,7 +55,7 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   },
   provider_timeout: {
     detail: (cause) => `${model(cause)} did not answer in time.`,
-    steps: (cause) => [testProvider(cause), fallbacks],
+    steps: (cause) => [testProvider(cause), 'Raise `agents.<id>.modelTimeoutMs`', fallbacks],
   },
   run_killed: { detail: ({ subject = 'The run' }) => `${subject} was killed.`, steps: () => ['gatehouse audit --action run.kill'] },
   authority_revoked: {
@@ -76,7 +76,7 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   },
   prompt_timeout: {
     detail: (cause) => `The turn${below(cause)} did not end within its wall clock.`,
-    steps: () => ['Raise `agents.<id>.promptTimeout.promptTimeoutMs`', 'gatehouse trace REF shows which step took the time'],
+    steps: () => ['Raise `agents.<id>.turnTimeoutMs`', 'gatehouse trace REF shows which step took the time'],
   },
   context_exhausted: {
     detail: (cause) => `The conversation${below(cause)} does not fit into the context window of the model.`,
@@ -100,7 +100,7 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   content_filtered: providerAdvice("the provider's content filter withheld the answer", 'gatehouse trace REF'),
   model_circuit_open: {
     detail: (cause) => `${model(cause)} failed repeatedly before${below(cause)} and is paused for a while.`,
-    steps: (cause) => [testProvider(cause), `gatehouse call providers.retry --name ${provider(cause)}`, fallbacks],
+    steps: (cause) => [testProvider(cause), `gatehouse providers retry ${provider(cause)}`, fallbacks],
   },
   budget_exceeded: {
     detail: (cause) => `A budget did not allow the model call${below(cause)}.`,
@@ -160,7 +160,7 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   },
   recall_miss: {
     detail: ({ count = 1 }) => `${count} ${count === 1 ? 'search' : 'searches'} for memories found nothing.`,
-    steps: () => ['gatehouse memory search'],
+    steps: () => ['gatehouse memory search TERMS'],
   },
   outcome_unresolved: {
     detail: () => 'Nothing shows whether the turn did what was asked.',

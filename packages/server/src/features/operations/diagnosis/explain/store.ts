@@ -9,11 +9,18 @@ const executionRecords = 200;
 
 type Session = Pick<Material, 'conversationRef' | 'sessionKey' | 'agentId'>;
 
+/** Session of a turn that runs now. */
+export interface RunningSession extends Session {
+  readonly agentId: string;
+}
+
 export interface ExplainInput extends Reference {
   readonly depth: 'summary' | 'full';
   readonly includeSynthetic: boolean;
   /** The only agents whose sessions may be explained; null: all. */
   readonly agents: readonly string[] | null;
+  /** The session of a turn that runs now, where nothing is stored under the reference. */
+  readonly running: RunningSession | null;
 }
 
 type Mark = 'conversationRef' | 'sessionKey' | 'traceId' | 'rootRunId' | 'id';
@@ -64,10 +71,15 @@ const totalsOf = query<
 
 const noTotals: SessionTotals = { turns: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0, costNano: null };
 
-/** Resolves a reference to a session; undefined: nothing is stored under it. */
+/** Resolves a reference to a session; undefined: nothing is stored under it, and nothing of it runs. */
 async function findSession(tx: Tx, input: ExplainInput): Promise<Session | undefined> {
-  const { sessionKey, traceId, rootRunId } = input;
   const mayShow = (agentId: string) => input.agents === null || input.agents.includes(agentId);
+  const stored = await findStored(tx, input, mayShow);
+  return stored ?? (input.running !== null && mayShow(input.running.agentId) ? input.running : undefined);
+}
+
+async function findStored(tx: Tx, input: ExplainInput, mayShow: (agentId: string) => boolean): Promise<Session | undefined> {
+  const { sessionKey, traceId, rootRunId } = input;
   if (sessionKey !== null) {
     const isRef = sessionKey.startsWith('cv_');
     const [newest] = await recordsBy(tx, isRef ? 'conversationRef' : 'sessionKey', sessionKey, input, 'desc', 1);

@@ -6,11 +6,11 @@ import { healthReport } from './report.ts';
 import { readHealth } from './store.ts';
 
 /** Handler of `obs.system.health` (json-rpc.md §4). */
-export function createSystemHealth({ db, clock, flush }: DiagnosisDeps): HandlersOf<'obs.system.health'> {
+export function createSystemHealth({ db, clock, traces }: DiagnosisDeps): HandlersOf<'obs.system.health'> {
   return {
     'obs.system.health': async ({ sinceHours }, call) => {
       if (agentsOf(call) !== null) throw new AppError('denied', 'This token is limited to some agents; the health of the system covers all of them');
-      await flush();
+      await traces.flush();
       return healthReport(await db.search(readHealth, { untilMs: clock.now() + 1, windowHours: sinceHours }));
     },
   };

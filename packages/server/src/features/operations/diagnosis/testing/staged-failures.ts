@@ -77,19 +77,14 @@ export const stagedFailures: readonly StagedFailure[] = [
   { title: 'three results in files, none of 32,000 characters', code: null, records: [{ steps: times(3, offLoad(31_999)) }] },
   { title: 'two large results in files', code: null, records: [{ steps: times(2, offLoad(90_000)) }] },
   {
-    title: 'a module that is not installed',
-    code: 'exec_dependency',
-    records: [{ outcome: 'degraded', steps: [failedCall('exec', 'tool_error', `Error: Cannot find module 'left-pad' ${canary}`)] }],
-  },
-  {
-    title: 'a program that is not installed',
+    title: 'a program or module that is not installed',
     code: 'exec_dependency',
     records: [{ outcome: 'degraded', steps: [failedCall('exec', 'missing_dependency', '[exit code 127]')] }],
   },
   {
-    title: 'a successful command that prints such a sentence',
-    code: null,
-    records: [{ steps: [{ ...failedCall('exec', '', 'grep: Cannot find module'), outcome: 'ok' }] }],
+    title: 'a failed command that only prints such a sentence',
+    code: 'tool_failed',
+    records: [{ outcome: 'degraded', steps: [failedCall('exec', 'tool_error', "3: Cannot find module 'left-pad'")] }],
   },
   { title: 'a failed script', code: 'orchestrate_failed', records: [{ outcome: 'degraded', steps: [script({ failureClass: 'nonzero_exit' })] }] },
   {

@@ -28,6 +28,7 @@ const failureCodes: Readonly<Record<string, RootCauseCode>> = {
   unknown: 'daemon_interrupted',
   too_many_resumes: 'daemon_interrupted',
   error: 'internal_error',
+  not_stored: 'internal_error',
 };
 
 /** The same for end reasons, for records without an error. */
@@ -52,6 +53,8 @@ function endOf(record: StoredRecord): Cause | undefined {
   if (outcome === 'ok' && endReason !== 'background_pending') return undefined;
   const kind = error?.kind;
   const code = (kind === undefined ? undefined : failureCodes[kind]) ?? (endReason === null ? undefined : endCodes[endReason]);
+  // Another owner wrote the end of the turn: whoever stopped it, or the daemon that took over.
+  if (kind === 'taken_over' && endReason !== 'aborted') return { code: 'daemon_interrupted' };
   if (code === undefined || code === 'turn_aborted') return undefined;
   if (code === 'max_steps_reached' && outcome !== 'failed') return undefined;
   return { code, subject: subjectOf(code, record, model) };
@@ -150,7 +153,7 @@ export const endRules: readonly Rule[] = [
   ...plainEnds.map(endedWith),
   {
     code: 'turn_aborted',
-    find: ({ focus }) => (focus?.outcome === 'cancelled' || focus?.error?.kind === 'aborted' ? { subject: focus.id } : undefined),
+    find: ({ focus }) => (focus?.outcome === 'cancelled' || focus?.endReason === 'aborted' ? { subject: focus.id } : undefined),
   },
   endedWith('daemon_interrupted'),
   endedWith('internal_error'),

@@ -5,17 +5,11 @@ const repeatedFailures = 5;
 const bloatOffLoads = 3;
 const bloatChars = 32_000;
 
-/** Texts with which shells and interpreters report what is not installed. */
-const missingDependency =
-  /command not found|: not found$|Cannot find (?:module|package)|No module named|ModuleNotFoundError|ERR_MODULE_NOT_FOUND|No such file or directory: '?[\w.-]+'?$|error while loading shared libraries/imu;
-
 const isFailed = ({ step }: CaseStep) => step.outcome === 'error';
 
-/** Whether a call failed because something is not installed: by its kind or exit code, otherwise by a known text. */
+/** Whether a call failed because a program or module is not installed. */
 export function isMissingDependency({ step }: CaseStep): boolean {
-  if (step.kind !== 'tool' || step.outcome !== 'error') return false;
-  if (kindOf(step) === 'missing_dependency' || step.facts?.['exitCode'] === 127) return true;
-  return missingDependency.test(step.error?.text ?? '') || missingDependency.test(step.output?.preview ?? '');
+  return step.kind === 'tool' && step.outcome === 'error' && kindOf(step) === 'missing_dependency';
 }
 
 export function kindOf(step: CaseStep['step']): string {
