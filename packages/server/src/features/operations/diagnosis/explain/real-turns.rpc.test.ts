@@ -130,7 +130,7 @@ test.each([
   ['auth', 'default', 'provider_credentials_refused'],
   ['fine', 'default', null],
   ['limit', 'default', 'provider_rate_limited'],
-] as const)('first a provider that refuses keys is told from one that answers: %s of %s is %s', async (script, agentId, code) => {
+] as const)('a provider that refuses the key differs from one that answers: %s of %s is %s', async (script, agentId, code) => {
   await server.client.call('providers.retry', { provider: 'mock' });
   const { sessionKey, turn } = await run(script, agentId);
   await turn;
@@ -165,7 +165,7 @@ test.each([
   await explained({ sessionKey }, code);
 });
 
-test('a breaker that opens is told from one that is open', async () => {
+test('a breaker that opens differs from one that is open', async () => {
   await server.client.call('providers.retry', { provider: 'mock' });
   const codes = ['provider_failed', 'breaker_opened_repeated_failure', 'model_circuit_open'] as const;
   for (const code of codes) {
@@ -176,7 +176,7 @@ test('a breaker that opens is told from one that is open', async () => {
   await server.client.call('providers.retry', { provider: 'mock' });
 });
 
-test('a call that waits for a decision, is denied, or belongs to a caller that left', async () => {
+test('a call with a pending decision, one that is denied, and one of a caller that left', async () => {
   const { sessionKey, turn } = await run('ask');
   const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
   await expect.poll(async () => (await pending()).length).toBe(1);

@@ -53,7 +53,7 @@ function endOf(record: StoredRecord): Cause | undefined {
   if (outcome === 'ok' && endReason !== 'background_pending') return undefined;
   const kind = error?.kind;
   const code = (kind === undefined ? undefined : failureCodes[kind]) ?? (endReason === null ? undefined : endCodes[endReason]);
-  // Another owner wrote the end of the turn: whoever stopped it, or the daemon that took over.
+  // Another owner wrote the end of the turn: a stop, or the daemon that took over.
   if (kind === 'taken_over' && endReason !== 'aborted') return { code: 'daemon_interrupted' };
   if (code === undefined || code === 'turn_aborted') return undefined;
   if (code === 'max_steps_reached' && outcome !== 'failed') return undefined;
