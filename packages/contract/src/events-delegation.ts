@@ -3,6 +3,7 @@ import { event } from './event.ts';
 import { GraphId, graphNodeStates, graphNodeTypes, graphStates, NodeId } from './shared/graph.ts';
 import { AgentId, ConversationRef, PrintedSessionKey } from './shared/session.ts';
 import { RootRunId, subAgentEndReasons, SubAgentRunId } from './shared/sub-agent.ts';
+import { ModelTier } from './shared/model-tier.ts';
 import { EpochMs } from './shared/turn.ts';
 
 const timestamp = EpochMs;
@@ -208,6 +209,7 @@ export const delegationEvents = {
         typedNodeCount: z.int().min(0),
         warningCount: z.int().min(0),
         errorCount: z.int().min(0),
+        tier: ModelTier().optional().describe('Capability of the model that wrote it.'),
         timestamp,
       }),
   }),

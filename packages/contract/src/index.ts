@@ -165,6 +165,7 @@ export type { WebhookDelivery } from './methods/webhooks.ts';
 export { WebhookDeliveryId } from './shared/webhook.ts';
 export { WorkWaiting } from './shared/waiting.ts';
 export type { ProviderState } from './methods/providers.ts';
+export type { ModelTier } from './shared/model-tier.ts';
 export { ModelPriceEntry, ProviderModelEntry, type ProviderType, providerTypes } from './shared/provider.ts';
 export { standardFolders, type TemplateName, templateNames, workspaceLimits } from './methods/workspace.ts';
 export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';

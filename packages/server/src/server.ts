@@ -1,6 +1,5 @@
 import type { Agent } from './features/agents/agents/api.ts';
 import { createMedia } from './features/environment/media/media.ts';
-import { createTraces } from './features/operations/traces/traces.ts';
 import { createEvents } from './features/operations/events/events.ts';
 import { createModelMethods } from './features/agents/models/methods.ts';
 import { createProviders } from './features/agents/providers/providers.ts';
@@ -65,10 +64,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
 
-  const traces = building.use(
-    createTraces({ db, clock, log: log.module('traces'), config: live((whole) => whole.observability), redact: options.redactor.redact }),
-  );
-
   let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
@@ -80,6 +75,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     generate,
     embedder,
     metrics: foundation.metrics,
+    traces: foundation.kept.api,
     inbox: inbox.api,
     lanes,
     rootTurns: late.rootTurns,
@@ -115,7 +111,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     memory: memory.recall,
     tooling,
     conversations,
-    traces: traces.api,
+    traces: foundation.kept.api,
   });
   late.tools.set(wireToolSet(assembly, { foundation, tooling, memory: memory.tools, sessions, background: background.tool, ...late }));
   late.rootTurns.set(createRootTurns({ turns, background: background.api, commands: shell.background, approvals, keptLanes }));
@@ -182,7 +178,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     nodes: nodes.list,
     isReplaced: foundation.build.isReplaced,
     sections: settings.sections,
-    traces,
+    traces: foundation.kept,
     agents: agents.api,
     usage: budgets.usage,
     events: events.api,
@@ -190,7 +186,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const handlers: Handlers = {
     ...system.methods,
     ...settings.methods,
-    ...traces.methods,
+    ...foundation.kept.methods,
     ...secrets.methods,
     ...agents.methods,
     ...tokens.methods,

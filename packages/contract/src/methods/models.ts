@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { once } from '../once.ts';
+import { ModelTier } from '../shared/model-tier.ts';
 import { method } from '../method.ts';
 
 /** US dollars per million tokens. */
@@ -29,6 +30,7 @@ const listed = once(() => ({
   maxTokens: z.int().min(1),
   input: z.array(z.enum(['text', 'image', 'pdf'])),
   reasoning: z.boolean(),
+  tier: ModelTier().describe('Capability, as configured or by the name of the model.'),
   cost: ModelCost().nullable().describe('Null when the price is not known.'),
   ...costOrigin(),
   validated: z.boolean().describe('True when the provider itself listed the model or the configuration names it.'),
@@ -44,6 +46,7 @@ const example = {
   maxTokens: 8192,
   input: ['text' as const],
   reasoning: false,
+  tier: 'mid' as const,
   cost: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 },
   costSource: 'config' as const,
   validated: true,

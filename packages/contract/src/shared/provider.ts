@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { ModelCost } from '../methods/models.ts';
 import { once } from '../once.ts';
+import { ModelTier } from './model-tier.ts';
 
 /** Types of model providers: which wire a provider speaks, and which quirks it has. */
 export const providerTypes = [
@@ -41,6 +42,7 @@ export const ProviderModelEntry = once(() =>
       .optional()
       .describe('What the model accepts in addition to text; by default from the built-in table, else text only.'),
     reasoning: z.boolean().optional(),
+    tier: ModelTier().optional().describe('Capability; by default from its name, else mid. Small models are not asked to merge memories.'),
     cost: ModelPriceEntry().optional().describe('US dollars per million tokens.'),
   }),
 );

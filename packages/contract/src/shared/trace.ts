@@ -15,6 +15,7 @@ export const traceKinds = [
   'breaker',
   'autonomy',
   'pipeline',
+  'orchestrate',
 ] as const;
 export type TraceKind = (typeof traceKinds)[number];
 

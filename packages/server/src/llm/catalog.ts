@@ -37,6 +37,7 @@ function fromConfig(provider: string, config: ProviderConfig, model: ProviderCon
     maxTokens: model.maxTokens ?? info.maxTokens,
     input: model.input ?? info.input,
     reasoning: model.reasoning ?? info.reasoning,
+    ...(model.tier !== undefined && { tier: model.tier }),
     validated: true,
   };
 }

@@ -1,3 +1,4 @@
+import type { ModelTier } from '@gatehouse/contract';
 import type { JsonFragment } from '../kernel/json-fragment.ts';
 
 /** US dollars per million tokens. */
@@ -20,6 +21,8 @@ export interface ModelInfo {
   readonly input: readonly ('text' | 'image' | 'pdf')[];
   readonly reasoning: boolean;
   readonly price: ModelPrice | null;
+  /** Configured capability; see `tierOf`. */
+  readonly tier?: ModelTier;
   readonly validated: boolean;
 }
 

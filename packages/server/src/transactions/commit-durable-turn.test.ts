@@ -208,7 +208,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     bus,
     clock,
     bootId,
-    traces: { ofTurn: () => undefined, running: () => ({ [Symbol.dispose]() {} }), record() {} },
+    traces: { ofTurn: () => undefined, running: () => ({ [Symbol.dispose]() {} }), record() {}, work() {} },
     runTurn: createRunTurn({ models: modelsOf(process, world), clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog }),
     openTurn,
     commitTurn,

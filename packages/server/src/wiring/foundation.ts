@@ -3,6 +3,7 @@ import { livePart } from '../kernel/config/live.ts';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
 import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
+import { createTraces } from '../features/operations/traces/traces.ts';
 import { createSecrets } from '../features/operations/secrets/secrets.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
@@ -55,7 +56,10 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
     }),
   );
   const live: Assembly['live'] = (partOf) => livePart(options.configuration.live, partOf);
-  const core: Assembly['core'] = (module) => ({ db, bus, clock, log: log.module(module) });
+  const kept = building.use(
+    createTraces({ db, bus, clock, log: log.module('traces'), config: live((whole) => whole.observability), redact: options.redactor.redact }),
+  );
+  const core: Assembly['core'] = (module) => ({ db, bus, clock, log: log.module(module), traceWork: kept.api.work });
   const secrets = building.use(await wireSecrets({ core, live }, options));
   const assembly: Assembly = {
     building,
@@ -66,6 +70,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
     db,
     bus,
     clock,
+    traceWork: kept.api.work,
     live,
     core,
   };
@@ -79,6 +84,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
     secrets,
     metrics,
     traces,
+    kept,
     load,
     disk,
     build,

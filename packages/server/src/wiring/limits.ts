@@ -6,6 +6,7 @@ import { createAnnouncer } from '../features/conversations/turns/running/announc
 import { modelsFor, ownModel } from '../features/conversations/turns/preparation/resolve-target.ts';
 import { reserveForTurn } from '../features/conversations/turns/store.ts';
 import { createAutonomy } from '../features/delegation/autonomy/autonomy.ts';
+import type { TracesApi } from '../features/operations/traces/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
 import type { Lanes } from '../kernel/lane.ts';
 import type { Embedder } from '../llm/embeddings.ts';
@@ -29,6 +30,7 @@ export interface LimitsWiring {
   readonly inbox: Pick<InboxApi, 'announce'>;
   readonly lanes: Pick<Lanes, 'ofGroup'>;
   readonly rootTurns: Late<RootTurns>;
+  readonly traces: TracesApi;
 }
 
 /** Wires what limits agents: their autonomy, and their budgets, which also meter model calls outside of turns. */
@@ -67,6 +69,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       models,
       generate: deps.generate,
       embedder: deps.embedder,
+      traces: deps.traces,
       modelsFor: (agent) => modelsFor(agent, models, ownModel(agent, models)),
       openWork,
       bookWork,

@@ -1,3 +1,4 @@
+import type { ModelTier } from '@gatehouse/contract';
 import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
@@ -46,6 +47,8 @@ export interface MeteredCall extends WorkFor {
  */
 export interface ModelWork {
   generate(work: GenerateWork): Promise<{ readonly text: string; readonly model: string; readonly finish: ModelResult['finish'] }>;
+  /** Returns the capability of the model that an operation of an agent uses. */
+  tierOf(agentId: string, operation: GenerateWork['operation'] | 'interactive'): ModelTier;
   /** Meters a call that the caller makes, with a model that need not be in the catalog. */
   meter(work: MeteredCall, call: (maxTokens: number) => Promise<Attempt>): Promise<Attempt>;
   /** Fails with `precondition_failed` when no embedder is configured. */

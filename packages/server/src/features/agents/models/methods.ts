@@ -4,6 +4,7 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { CostOrigin } from '../../../llm/catalog.ts';
 import type { ConfiguredModels } from '../../../llm/create-models.ts';
+import { tierOf } from '../../../llm/model-tier.ts';
 import type { ModelInfo } from '../../../llm/model.ts';
 import type { Models, ProviderInfo } from '../../../llm/models.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
@@ -54,7 +55,19 @@ export function createModelMethods({
 function listedModel(model: ModelInfo, baseUrl: string, { source, asOf, url }: CostOrigin) {
   const { modelId, displayName, contextWindow, maxTokens, input, reasoning, price, validated } = model;
   const costFields = { costSource: source, costAsOf: asOf, costUrl: url };
-  return { modelId, displayName, baseUrl, contextWindow, maxTokens, input: [...input], reasoning, cost: price, ...costFields, validated };
+  return {
+    modelId,
+    displayName,
+    baseUrl,
+    contextWindow,
+    maxTokens,
+    input: [...input],
+    reasoning,
+    tier: tierOf(model),
+    cost: price,
+    ...costFields,
+    validated,
+  };
 }
 
 /** A token limited to some agents learns about no other. */

@@ -68,6 +68,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     }),
     clock,
     log: silentLog,
+    traceWork: () => {},
     config: fixed(AutonomyConfig.parse(config)),
     agents,
     maxCostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: need.maxOutputTokens }),

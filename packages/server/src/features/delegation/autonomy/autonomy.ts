@@ -6,6 +6,7 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Log } from '../../../kernel/log.ts';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { Refused, TurnBudget } from '../../../runtime/turn-budget.ts';
 import type { GatedCall, GateAnswer } from '../../../runtime/tool-gate.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
@@ -30,6 +31,7 @@ export interface AutonomyDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork: TraceWork;
   readonly config: Live<AutonomyConfig>;
   readonly agents: AgentsApi;
   /** Returns the highest possible cost of a model call. */
@@ -146,6 +148,16 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
         roots,
         rootRunId: turn.rootRunId,
         maxCostOf: deps.maxCostOf,
+        onBreach: () =>
+          deps.traceWork({
+            kind: 'autonomy',
+            rootRunId: turn.rootRunId,
+            parentId: turn.turnId,
+            outcome: 'failed',
+            endReason: 'budget_breach',
+            ...(turn.run !== undefined && { refs: { runId: turn.run.runId, leaseId: turn.run.leaseId } }),
+            facts: { event: 'budget_breach' },
+          }),
         stopped: () => (isStopped(turn) ? revokedRun() : undefined),
       }),
   };

@@ -37,7 +37,7 @@ export interface GraphDeps
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly turns: Pick<TurnsApi, 'announce'>;
-  readonly work: Pick<ModelWork, 'generate'>;
+  readonly work: Pick<ModelWork, 'generate' | 'tierOf'>;
 }
 
 export interface Graphs extends AsyncDisposable {

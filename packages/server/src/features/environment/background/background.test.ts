@@ -58,6 +58,7 @@ beforeEach(async () => {
     }),
     clock: createStepClock(),
     log: silentLog,
+    traceWork: () => {},
     agents: { find: () => agent },
     identityOf: () => identity,
     commands: { running: () => [], endOne: async () => {} },

@@ -4,6 +4,7 @@ import { toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { IdentityOf } from '../../../kernel/call-context.ts';
 import type { Log } from '../../../kernel/log.ts';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { Reenter } from '../../conversations/turns/api.ts';
@@ -21,6 +22,7 @@ export interface BackgroundDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork: TraceWork;
   /** Id of this run of the daemon. */
   readonly bootId: string;
   readonly agents: Pick<AgentsApi, 'find'>;

@@ -3,7 +3,8 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Log } from '../../../kernel/log.ts';
-import type { BackgroundTasks, NewTask } from '../../../runtime/background.ts';
+import type { TracedWork, TraceWork } from '../../../kernel/work-trace.ts';
+import type { BackgroundTasks, NewTask, TaskOutcome } from '../../../runtime/background.ts';
 import { authorityOf } from '../../../runtime/tool-policy.ts';
 import type { Delivery } from './delivery.ts';
 import { addTask, endTask, type TaskRow } from './store.ts';
@@ -14,6 +15,7 @@ export interface StartTaskDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork: TraceWork;
   readonly bootId: string;
   readonly tasks: Tasks;
   readonly delivery: Pick<Delivery, 'deliver' | 'isStopped' | 'stopping'>;
@@ -66,7 +68,7 @@ function rowOf({ input, tool, description, startedAtMs }: NewTask, chain: number
 
 /** Waits for the end of a task, and stores and delivers its result. */
 async function follow(
-  { db, bus, clock, log, tasks, delivery }: StartTaskDeps,
+  { db, bus, clock, log, traceWork, tasks, delivery }: StartTaskDeps,
   live: LiveTask,
   { stored, end }: { readonly stored: Promise<void>; readonly end: NewTask['end'] },
 ): Promise<void> {
@@ -92,6 +94,32 @@ async function follow(
     return true;
   });
   bus.emit('background_task:completed', counted());
+  traceWork(toTrace(live.row, live.isCancelled ? 'cancelled' : outcome, atMs));
   if (!isKept) tasks.remove(live);
   delivery.deliver(conversationRef);
+}
+
+function toTrace(row: TaskRow, outcome: TaskOutcome, endedAtMs: number): TracedWork {
+  const { id, agentId, principalId, conversationRef, sessionKey, turnId, rootRunId, traceId, toolName, startedAtMs } = row;
+  const isFailed = outcome !== 'ok' && outcome !== 'cancelled';
+  return {
+    kind: 'background',
+    traceId,
+    ...(rootRunId !== null && { rootRunId }),
+    parentId: turnId,
+    agentId,
+    principalId,
+    conversationRef,
+    sessionKey,
+    origin: row.begunBy,
+    startedAtMs,
+    endedAtMs,
+    outcome: outcome === 'ok' ? 'ok' : isFailed ? 'failed' : 'cancelled',
+    endReason: outcome,
+    error: isFailed ? { kind: outcome === 'error' ? 'tool_error' : outcome } : null,
+    toolCalls: 1,
+    toolErrors: isFailed ? 1 : 0,
+    refs: { taskId: id },
+    facts: { tool: toolName },
+  };
 }

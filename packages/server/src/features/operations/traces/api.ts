@@ -1,4 +1,5 @@
 import type { TraceRecord } from '@gatehouse/contract';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { TurnTrace } from '../../../runtime/turn-trace.ts';
 
 /** A record whose work has ended. */
@@ -11,4 +12,6 @@ export interface TracesApi {
   running(id: string, record: () => TraceRecord): Disposable;
   /** Stores a record behind the work it is about: returns at once, and never fails. */
   record(ended: EndedRecord): void;
+  /** The same for work outside of a turn. */
+  readonly work: TraceWork;
 }

@@ -69,7 +69,14 @@ const byId = query<{ ref: string; firstPart: string; lastPart: string }, TraceRo
 );
 
 const newestOfConversation = query<{ ref: string }, TraceRow>(({ db, p }) =>
-  db.selectFrom('traceRecord').select(columns).where('conversationRef', '=', p('ref')).orderBy('startedAtMs', 'desc').orderBy('seq', 'desc').limit(1),
+  db
+    .selectFrom('traceRecord')
+    .select(columns)
+    .where('conversationRef', '=', p('ref'))
+    .where('kind', '=', 'turn')
+    .orderBy('startedAtMs', 'desc')
+    .orderBy('seq', 'desc')
+    .limit(1),
 );
 
 const newestOfSession = query<{ ref: string }, TraceRow>(({ db, p }) =>

@@ -2,16 +2,20 @@ import type { TraceRecord } from '@gatehouse/contract';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { type KeptContent, TurnTrace } from '../../../runtime/turn-trace.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { TracesApi } from './api.ts';
 import { createGetTrace } from './get-trace.ts';
+import { recordEvents } from './event-records.ts';
+import { toWorkRecord } from './work-record.ts';
 import { RunningTraces } from './running-traces.ts';
 import { TraceRecorder } from './recorder.ts';
 
 export interface TracesDeps {
   readonly db: Db;
+  readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
   readonly config: Pick<Live<{ readonly persistence: { readonly enabled: boolean }; readonly content: KeptContent }>, 'current'>;
@@ -28,7 +32,7 @@ export interface Traces {
 }
 
 /** Keeps what turns and other work did, step by step, behind the work and without its content unless that is configured. */
-export function createTraces({ db, clock, log, config, redact }: TracesDeps): Traces & AsyncDisposable {
+export function createTraces({ db, bus, clock, log, config, redact }: TracesDeps): Traces & AsyncDisposable {
   const recorder = new TraceRecorder({ db, clock, log });
   const running = new RunningTraces();
   const api: TracesApi = {
@@ -40,9 +44,21 @@ export function createTraces({ db, clock, log, config, redact }: TracesDeps): Tr
     record(ended) {
       if (config.current.persistence.enabled) recorder.push(ended);
     },
+    work(ended) {
+      if (config.current.persistence.enabled) recorder.push(toWorkRecord(ended, clock));
+    },
   };
+  const events = recordEvents(bus, api.work);
   const flush = () => recorder.flush();
   const reads = { flush, running: () => running.records() };
   const methods = createGetTrace({ db, ...reads });
-  return { api, methods, ...reads, [Symbol.asyncDispose]: flush };
+  return {
+    api,
+    methods,
+    ...reads,
+    async [Symbol.asyncDispose]() {
+      events[Symbol.dispose]();
+      await flush();
+    },
+  };
 }

@@ -3,6 +3,7 @@ import { allows } from '@gatehouse/contract';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { DurableWork } from '../durable/api.ts';
@@ -23,6 +24,7 @@ import type { JobRow } from './store.ts';
 import { type CronToolDeps, createCronTool } from './tool/tool.ts';
 
 export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' | 'execute' | 'planDue'> {
+  readonly traceWork: TraceWork;
   readonly db: Db;
   readonly clock: Clock;
   /** `defaultTimezone` and `staggerWindowMs` stay as they are at the start: stored times follow them. */
@@ -32,7 +34,7 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   /** Maximum number of jobs that an agent may create for itself. */
   readonly selfMax: () => number;
   readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'waitFor' | 'untilResumed'>;
-  readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'durable' | 'defaultTimezone'>;
+  readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'traceWork' | 'agents' | 'durable' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;
   /** Denies the pending approvals of a root run. */
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
@@ -77,7 +79,7 @@ export function createCron(deps: CronDeps): Cron {
   const runner = createRunner({
     ...deps,
     defaultMaxErrors: () => config.current.maxConsecutiveDependencyErrors,
-    execute: { ...deps.execute, db, clock, agents, durable: deps.durable, defaultTimezone },
+    execute: { ...deps.execute, db, clock, traceWork: deps.traceWork, agents, durable: deps.durable, defaultTimezone },
     planDue,
     ended: (executionId) => scheduler.poke(executionId),
   });

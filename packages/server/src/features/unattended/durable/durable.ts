@@ -2,6 +2,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { Log } from '../../../kernel/log.ts';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { DurableWork, NewWork, WorkClaim, WorkItem } from './api.ts';
 import { afterErrorMs, claimDue } from './claim-due.ts';
 import { HeldWork, leaseMs } from './held-work.ts';
@@ -16,6 +17,7 @@ export interface DurableDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork?: TraceWork;
   /** Identifies this process, as the owner of the work that it claims. */
   readonly bootId: string;
   /** `settleWork`, plus what other features end along with the work. */
@@ -46,14 +48,24 @@ const longestAheadMs = 7 * 24 * 60 * 60_000;
 
 /** Runs work that must outlive a process, with fenced claims, leases, retries and terminal states (docs/decisions/0022). */
 export function createDurable(deps: DurableDeps): Durable {
-  const { db, clock, log, bootId, maxWaitMs = () => 24 * 60 * 60_000, watchModel = () => {}, isSuspended = () => false, isHeld = () => false } = deps;
+  const {
+    db,
+    clock,
+    log,
+    bootId,
+    maxWaitMs = () => 24 * 60 * 60_000,
+    watchModel = () => {},
+    isSuspended = () => false,
+    isHeld = () => false,
+    traceWork = () => {},
+  } = deps;
   const kinds = new Map<string, Kind>();
   const held = new HeldWork(db, clock);
   const credit = new QueueCredit(db);
   const chores = new AsyncDisposableStack();
   const stopping = new AbortController();
   const waits = createWaits({ db, clock, log, maxWaitMs, held, wake: () => sweeper.wake(), stopping: stopping.signal });
-  const running = { ...deps, isSuspended, untilResumed: waits.untilResumed };
+  const running = { ...deps, traceWork, isSuspended, untilResumed: waits.untilResumed };
   const claiming = {
     ...deps,
     kinds,

@@ -3,6 +3,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { Log } from '../../../kernel/log.ts';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { DurableWork, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from './api.ts';
 import { givenUp } from './given-up.ts';
 import { claimOf, type HeldItem } from './held-work.ts';
@@ -19,6 +20,7 @@ export interface RunItemDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork: TraceWork;
   readonly endWork: Operation<Settlement, boolean>;
   readonly isSuspended: (agentId: string) => boolean;
   readonly untilResumed: DurableWork['untilResumed'];
@@ -33,7 +35,11 @@ export async function runItem(deps: RunItemDeps, { handler, limits }: Kind, held
   const { item } = held;
   const { signal } = held.aborter;
   if (item.waiting?.endedBy !== undefined) return giveUp(deps, { item, limits }, item.waiting.endedBy);
-  if (item.resumes > maxResumes) return giveUp(deps, { item, limits }, 'too_many_resumes');
+  if (item.resumes > maxResumes) {
+    traceRecovery(deps, item, 'orphaned');
+    return giveUp(deps, { item, limits }, 'too_many_resumes');
+  }
+  if (item.resumed) traceRecovery(deps, item, 'resumed');
   let outcome: WorkOutcome;
   try {
     // The handler must see resumed work even if the agent is suspended, as it may have to end as unknown.
@@ -61,11 +67,26 @@ async function store(deps: RunItemDeps, limits: WorkLimits, held: HeldItem, give
     await db.write(suspendWork, { ...claimOf(item), wait: outcome.wait, atMs: clock.now() });
     return false;
   }
+  // Nobody knows how far it got when its process died.
+  if ('state' in outcome && outcome.state === 'unknown') traceRecovery(deps, item, 'orphaned');
   if (!('retryAfterMs' in outcome)) return db.write(endWork, { ...claimOf(item), ...outcome, atMs: clock.now() });
   if (item.attempts >= limits.maxAttempts) return giveUp(deps, { item, limits }, outcome.errorKind);
   const waitMs = Math.min(longestRetryMs, Math.max(0, outcome.retryAfterMs));
   await db.write(returnWork, { ...claimOf(item), errorKind: outcome.errorKind, notBeforeMs: clock.now() + waitMs });
   return false;
+}
+
+/** Records what became of work whose process died. */
+function traceRecovery({ traceWork }: RunItemDeps, { id, kind, agentId, resumes, createdAtMs }: WorkItem, event: 'resumed' | 'orphaned'): void {
+  traceWork({
+    kind: 'autonomy',
+    ...(agentId !== null && { agentId }),
+    startedAtMs: createdAtMs,
+    outcome: event === 'resumed' ? 'ok' : 'failed',
+    endReason: event,
+    refs: { workId: id },
+    facts: { event, workKind: kind, resumes },
+  });
 }
 
 /** Returns the wait of work whose agent is suspended; undefined when it may run. */

@@ -34,7 +34,14 @@ export function createWebhooks(deps: WebhooksDeps) {
   const ruleOf = (mappingId: string) => all().find(({ mapping }) => mapping.id === mappingId);
   const { run, gaveUp } = createRunDelivery({ ...deps, ruleOf, keysOf: deliver.keysOf });
   deps.durable.handle(deliveryKind, run, { ...deliveryLimits, gaveUp });
-  const intake: WebhooksApi = createIntake({ config, httpBodyLimitBytes: deps.httpBodyLimitBytes, rules, clock, accept: deliver.accept });
+  const intake: WebhooksApi = createIntake({
+    config,
+    httpBodyLimitBytes: deps.httpBodyLimitBytes,
+    rules,
+    clock,
+    traceWork: deps.traceWork,
+    accept: deliver.accept,
+  });
 
   const pruning = repeat({
     clock,

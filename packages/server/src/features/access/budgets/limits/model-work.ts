@@ -1,16 +1,19 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { countTokens } from '../../../../llm/count-tokens.ts';
 import type { Embedder } from '../../../../llm/embeddings.ts';
+import { tierOf } from '../../../../llm/model-tier.ts';
 import { ModelError, type ModelInfo, type ModelUsage } from '../../../../llm/model.ts';
 import type { Attempt, Models } from '../../../../llm/models.ts';
 import { toCallRecord } from '../../../../runtime/call-record.ts';
 import { countMessage } from '../../../../runtime/message-tokens.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
+import type { TracesApi } from '../../../operations/traces/api.ts';
 import type { ModelWork } from '../api.ts';
 import type { Ledger } from './ledger.ts';
 import { createSlots } from './slots.ts';
 import { WorkAccounts } from './work-accounts.ts';
+import { beginWorkTrace } from './work-trace.ts';
 import type { WorkRowDeps } from './work-row.ts';
 
 export interface WorkDeps extends WorkRowDeps {
@@ -22,6 +25,7 @@ export interface WorkDeps extends WorkRowDeps {
   readonly modelsFor: (agent: Agent) => readonly ModelInfo[];
   /** Counts an attempt that `generate` does not count. */
   readonly countAttempt: (agentId: string, attempt: Attempt) => void;
+  readonly traces: Pick<TracesApi, 'ofTurn' | 'work'>;
 }
 
 type GenerateWork = Parameters<ModelWork['generate']>[0];
@@ -48,7 +52,8 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     for (const text of work.system) inputTokens += countTokens(text) + 2;
     for (const message of work.messages) inputTokens += countMessage(message, countTokens);
     const need = { operation: work.operation, models, inputTokens, maxOutputTokens: work.maxTokens };
-    return accounts.run(work, need, async ({ calls, reservation }) => {
+    const traced = beginWorkTrace(deps.traces, work, models);
+    const running = accounts.run(work, { ...need, traceId: traced.traceId }, async ({ calls, reservation }) => {
       const { result, model } = await deps.generate({
         models,
         agentId: agent.id,
@@ -62,11 +67,16 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
           signal: work.signal,
           ...(work.temperature !== undefined && { temperature: work.temperature }),
         },
-        onAttempt: (attempt) => calls.push(toCallRecord(attempt, work.operation)),
+        onAttempt(attempt) {
+          const record = toCallRecord(attempt, work.operation);
+          calls.push(record);
+          traced.attempt(attempt, record);
+        },
         ...(reservation !== undefined && { mayContinue: () => reservation.covers(calls) }),
       });
       return { text: result.text, model: `${model.provider}/${model.modelId}`, finish: result.finish };
     });
+    return traced.until(running, work.signal);
   }
 
   async function embed(work: EmbedWork) {
@@ -108,6 +118,10 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
   }
 
   return {
+    tierOf(agentId, operation) {
+      const [model] = modelsOf(deps, agentOf(agentId), operation).models;
+      return model === undefined ? 'mid' : tierOf(model);
+    },
     meter,
     generate: (work) => generating(work.signal, () => generate(work)),
     embed: (work) => embedding(work.signal, () => embed(work)),

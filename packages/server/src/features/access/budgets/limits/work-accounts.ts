@@ -9,6 +9,7 @@ import { WorkRow, type WorkRowDeps } from './work-row.ts';
 
 export interface WorkNeed extends CallNeed {
   readonly operation: CallRecord['operation'];
+  readonly traceId?: string;
 }
 
 /** What the calls of one work item add to, and may use. */
@@ -35,7 +36,7 @@ export class WorkAccounts {
       principalId,
       conversationRef: conversationRef ?? null,
       operation: need.operation,
-      traceId: newTraceId(),
+      traceId: need.traceId ?? newTraceId(),
     });
     const budget = new LedgerBudget(this.#ledger, { agentId, principalId }, row);
     const reservation = budget.reserve(need);

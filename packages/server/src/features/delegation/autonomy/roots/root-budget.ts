@@ -10,6 +10,8 @@ export interface RootBudgetDeps {
   readonly rootRunId: string;
   /** Returns the highest possible cost of a call. */
   readonly maxCostOf: (need: CallNeed) => Amount;
+  /** Called when a call of the root exceeds its budget. */
+  readonly onBreach: () => void;
   /** Returns why nothing of the root may continue. */
   readonly stopped: () => Refused | undefined;
 }
@@ -34,7 +36,10 @@ export class RootBudget implements TurnBudget {
     this.#bring();
     const most = maxCostOf(need);
     const over = roots.refusal(rootRunId, most);
-    if (over !== undefined) return { refused: over };
+    if (over !== undefined) {
+      this.#deps.onBreach();
+      return { refused: over };
+    }
     const inner = this.#inner.reserve(need);
     if (inner !== undefined && 'refused' in inner) return inner;
     roots.hold(rootRunId, most, 1);

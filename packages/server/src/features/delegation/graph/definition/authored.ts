@@ -1,11 +1,18 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
+import type { ModelWork } from '../../../access/budgets/api.ts';
 
 export type Authored = ReturnType<typeof createAuthored>;
 
+export interface AuthoredDeps {
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly work: Pick<ModelWork, 'tierOf'>;
+}
+
 /** Counts graphs that agents write; `pipeline:authored` shows how many are valid. */
-export function createAuthored({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }) {
+export function createAuthored({ bus, clock, work }: AuthoredDeps) {
   return async <Result extends { readonly warnings: readonly unknown[] }>(
     action: 'define' | 'execute',
     /** The nodes as the model wrote them. */
@@ -22,6 +29,7 @@ export function createAuthored({ bus, clock }: { readonly bus: EventBus; readonl
         nodeCount: nodes.length,
         typedNodeCount: nodes.filter(isTyped).length,
         ...outcome,
+        tier: work.tierOf(agentId, 'interactive'),
         timestamp: clock.now(),
       });
     try {

@@ -5,6 +5,7 @@ import type { Db } from '../../../../kernel/db/db.ts';
 import type { Operation } from '../../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { newId } from '../../../../kernel/ids.ts';
+import type { TraceWork } from '../../../../kernel/work-trace.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { AgentsApi } from '../../../agents/agents/api.ts';
 import type { DurableWork } from '../../durable/api.ts';
@@ -22,6 +23,7 @@ export interface DeliverDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork: TraceWork;
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
   readonly durable: Pick<DurableWork, 'fits' | 'wake'>;
   readonly heartbeat: HeartbeatApi;
@@ -103,11 +105,36 @@ export function createDeliver(deps: DeliverDeps) {
         : undefined,
     };
     const added = await db.write(deps.acceptDelivery, intake);
-    if (!added.isNew) return { id, ...added };
+    const traced = {
+      startedAtMs: atMs,
+      traceId: row.traceId,
+      principalId: rule.principalId,
+      synthetic: delivery.synthetic === true,
+      ...(target !== undefined && { conversationRef: target.ref, sessionKey: target.sessionKey }),
+    };
+    if (!added.isNew) {
+      deps.traceWork({
+        kind: 'delivery',
+        ...traced,
+        agentId,
+        origin: 'webhook',
+        channelType: 'webhook',
+        channelId: mappingId,
+        outcome: 'skipped',
+        endReason: 'filtered',
+        facts: { mapping: mappingId, duplicate: true },
+      });
+      return { id, ...added };
+    }
     log.debug({ deliveryId: id, mapping: mappingId, agentId, ...keysOf(target) }, 'Webhook accepted');
     announceAudit(bus, auditOf(intake));
     const isTest = delivery.synthetic === true;
-    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: ownState ?? 'accepted', ...(!isTest && { received: true }) });
+    const state = ownState ?? 'accepted';
+    announceDelivery(
+      deps,
+      { deliveryId: id, mapping: mappingId, agentId, state, ...(!isTest && { received: true }) },
+      { ...traced, facts: { action } },
+    );
     if (ownState === null) deps.durable.wake(deliveryKind);
     if (isWake) {
       const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now', bypassSpacing: wakeMode !== 'next-heartbeat' });

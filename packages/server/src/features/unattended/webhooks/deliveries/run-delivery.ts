@@ -6,6 +6,7 @@ import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
+import type { TraceWork } from '../../../../kernel/work-trace.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
@@ -53,6 +54,7 @@ export function createRunDelivery(deps: {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  readonly traceWork: TraceWork;
   readonly ruleOf: (mappingId: string) => Rule | undefined;
   readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly keysOf: Deliver['keysOf'];
@@ -60,8 +62,22 @@ export function createRunDelivery(deps: {
   readonly inbox: InboxApi;
   readonly endWithMessage: EndWithMessage;
 }): { readonly run: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
-  function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
-    announceDelivery(deps, { deliveryId, mapping, agentId, state });
+  function announce({ key: deliveryId, createdAtMs, attempts }: WorkItem, work: DeliveryWork, state: WorkState, errorKind?: string): void {
+    const { mappingId: mapping, traceId, target } = work;
+    announceDelivery(
+      deps,
+      { deliveryId, mapping, agentId: target.agentId, state },
+      {
+        startedAtMs: createdAtMs,
+        traceId,
+        principalId: target.principalId,
+        conversationRef: target.ref,
+        sessionKey: target.sessionKey,
+        synthetic: work.synthetic === true,
+        error: errorKind === undefined ? null : { kind: errorKind },
+        facts: { action: 'agent', attempts },
+      },
+    );
   }
 
   function failed({ key, id }: WorkItem, { mappingId, target }: DeliveryWork, errorKind: string): void {
@@ -80,7 +96,7 @@ export function createRunDelivery(deps: {
     const inbox = alertOf(item, work, `was given up: ${cause}`, atMs);
     failed(item, work, errorKind);
     if (await deps.db.write(deps.endWithMessage, { id, owner, fence, state: 'failed', errorKind, inbox, atMs })) deps.inbox.announce(inbox);
-    announce(item, work, 'failed');
+    announce(item, work, 'failed', errorKind);
   }
 
   return {
@@ -120,7 +136,7 @@ export function createRunDelivery(deps: {
           callOf(work, item, signal),
         );
         if (!outcome.settled) return 'settled';
-        announce(item, work, outcome.state);
+        announce(item, work, outcome.state, outcome.failure?.kind);
         deps.log.debug(
           { deliveryId: item.key, workId, mapping: mapping.id, ...deps.keysOf(work.target), state: outcome.state },
           'Webhook turn ended',
@@ -143,7 +159,7 @@ export function createRunDelivery(deps: {
       const work = DeliveryWork().parse(item.payload);
       if (errorKind !== 'deleted') return giveUp(item, work, errorKind, cause);
       failed(item, work, errorKind);
-      announce(item, work, 'failed');
+      announce(item, work, 'failed', errorKind);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { derived, type Live } from '../../../../kernel/config/live.ts';
+import type { TraceWork } from '../../../../kernel/work-trace.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { WebhookCall, WebhookIntake, WebhooksApi } from '../api.ts';
@@ -53,12 +54,13 @@ export interface IntakeDeps {
   readonly httpBodyLimitBytes: () => number;
   readonly rules: () => readonly Rule[];
   readonly clock: Clock;
+  readonly traceWork: TraceWork;
   /** Commits a proven delivery and its effects. */
   readonly accept: (proven: Proven) => Promise<void>;
 }
 
 /** Handles a request from its headers to the stored delivery. Nothing is parsed before a signature is verified. */
-export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept }: IntakeDeps): WebhooksApi {
+export function createIntake({ config, httpBodyLimitBytes, rules, clock, traceWork, accept }: IntakeDeps): WebhooksApi {
   const strict = derived(config, strictRule);
   let bodies = 0;
   let heldBytes = 0;
@@ -125,7 +127,19 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
     }
     if (proven.size === 0) throw badSignature();
     const reading = await readOffThread(requestOf(call, wanted, body, clock.now()));
-    if (reading === undefined) throw noMapping();
+    if (reading === undefined) {
+      const facts = { filtered: 'no_mapping', bytes: body.length };
+      traceWork({
+        kind: 'delivery',
+        traceId: call.traceId,
+        origin: 'webhook',
+        channelType: 'webhook',
+        outcome: 'skipped',
+        endReason: 'filtered',
+        facts,
+      });
+      throw noMapping();
+    }
     const rule = wanted.find(({ mapping }) => mapping.id === reading.ruleId);
     const claim = rule === undefined ? undefined : claims.get(rule);
     // The secret of another rule of the same path does not authorise this one.

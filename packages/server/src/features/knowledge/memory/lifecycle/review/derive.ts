@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import type { ModelTier } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../../kernel/app-error.ts';
 import { parseJson } from '../../../../../kernel/json.ts';
@@ -127,6 +128,12 @@ async function mergedText(deps: ReflectDeps, agent: Agent, sources: readonly Raw
   const longest = sources.map(({ content }) => content).reduce((best, content) => (content.length > best.length ? content : best));
   const first = sources[0];
   if (first === undefined || sources.every(({ content }) => foldTerms(content).join(' ') === foldTerms(longest).join(' '))) return longest;
+  // A small model loses or invents facts when it merges texts.
+  const tier = deps.work.tierOf(agent.id, 'memoryReview');
+  if (tier === 'small') {
+    traceAbstention(deps, agent, sources, tier);
+    return longest;
+  }
   try {
     const notes = sources.map(({ content }) => `- ${oneLine(content).slice(0, maxCharacters).toWellFormed()}`).join('\n');
     const { text, finish } = await deps.work.generate({
@@ -147,4 +154,17 @@ async function mergedText(deps: ReflectDeps, agent: Agent, sources: readonly Raw
     deps.log.warn({ err: error, agentId: agent.id }, 'No model merged the memories: keeping the longest');
     return longest;
   }
+}
+
+function traceAbstention({ traceWork }: ReflectDeps, agent: Agent, sources: readonly RawEntry[], tier: ModelTier): void {
+  const conversationRef = sources.find((source) => source.conversationRef !== null)?.conversationRef ?? undefined;
+  traceWork({
+    kind: 'synthesis',
+    agentId: agent.id,
+    principalId: sources[0]?.principalId ?? 'system',
+    ...(conversationRef !== undefined && { conversationRef }),
+    outcome: 'skipped',
+    endReason: 'abstained',
+    facts: { abstained: 'low_capability', tier, memories: sources.length },
+  });
 }

@@ -2,6 +2,8 @@ import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Db } from '../../../../../kernel/db/db.ts';
 import { parseJson } from '../../../../../kernel/json.ts';
+import type { Clock } from '../../../../../kernel/clock.ts';
+import type { TraceWork } from '../../../../../kernel/work-trace.ts';
 import { keepGate, listRuns, readGate } from '../occurrence-store.ts';
 import type { CronWork } from '../work.ts';
 import type { RunWakeGate, WakeGateInput } from './wake-gate.ts';
@@ -21,6 +23,8 @@ export type GateAnswer = z.output<ReturnType<typeof GateAnswer>>;
 export interface AskGateDeps {
   readonly db: Db;
   readonly runWakeGate: RunWakeGate;
+  readonly clock: Clock;
+  readonly traceWork: TraceWork;
   /** Time zone of scripts whose job's schedule has none. */
   readonly defaultTimezone: string;
 }
@@ -32,10 +36,27 @@ export async function askGate(deps: AskGateDeps, work: CronWork, signal: AbortSi
   if (known !== null) return GateAnswer().parse(parseJson(known));
   const { script = '', language = 'js', timeoutSeconds = 1 } = policies.wakeGate ?? {};
   const input = await gateInput(deps, work);
+  const startedAtMs = deps.clock.now();
   const answer = GateAnswer().parse(await deps.runWakeGate({ script, language, timeoutMs: timeoutSeconds * 1000, input, signal }));
   // A verdict interrupted by a stop is meaningless.
   signal.throwIfAborted();
+  traceVerdict(deps, work, answer.outcome, startedAtMs);
   return GateAnswer().parse(parseJson(await deps.db.write(keepGate, { executionId, gateJson: JSON.stringify(answer) })));
+}
+
+function traceVerdict({ traceWork }: AskGateDeps, work: CronWork, outcome: GateAnswer['outcome'], startedAtMs: number): void {
+  traceWork({
+    kind: 'wake_gate',
+    agentId: work.agentId,
+    principalId: work.principalId,
+    origin: 'cron',
+    startedAtMs,
+    outcome: outcome === 'failed_open' ? 'failed' : outcome === 'skipped' ? 'skipped' : 'ok',
+    endReason: outcome,
+    refs: { jobId: work.jobId, occurrenceId: work.executionId },
+    // A script of a wake gate has no tools.
+    facts: { wake: outcome !== 'skipped', failedOpen: outcome === 'failed_open', toolCalls: 0, turnsSaved: outcome === 'skipped' ? 1 : 0 },
+  });
 }
 
 async function gateInput(
