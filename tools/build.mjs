@@ -15,6 +15,7 @@ export const threads = {
   'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
   'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
+  'check-worker': 'packages/server/src/features/operations/evaluation/checks/check-worker.ts',
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',

@@ -151,10 +151,12 @@ export {
 } from './shared/cron.ts';
 export { CronJob, CronRun } from './methods/cron.ts';
 export { LogLevel } from './methods/daemon.ts';
-export { type MessageAttachment, type SessionKind, type StoredMessage } from './methods/session.ts';
+export { type MessageAttachment, type MessageFeedback, type SessionKind, type StoredMessage } from './methods/session.ts';
 export { MemoryEntry, MemoryHit, memoryLimits, MemoryStats } from './methods/memory.ts';
 export { ApprovalId, ApprovalRequest } from './methods/admin-approval.ts';
 export { InboxMessage } from './methods/inbox.ts';
+export { type EvalResult, type EvalRun } from './methods/eval.ts';
+export { EvalCase, type EvalChecks, EvalFile, evalLimits, type EvalVariant } from './shared/evaluation.ts';
 export { AuditEntry } from './methods/obs.ts';
 export { type Skill, type SkillFinding, SkillName } from './methods/skills.ts';
 export { OwnerLimits, PersonName, TokenCompat, TokenId } from './methods/tokens.ts';

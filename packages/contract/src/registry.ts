@@ -10,6 +10,7 @@ import { context } from './methods/context.ts';
 import { cron } from './methods/cron.ts';
 import { daemon } from './methods/daemon.ts';
 import { env } from './methods/env.ts';
+import { evaluation } from './methods/eval.ts';
 import { gateway } from './methods/gateway.ts';
 import { graph } from './methods/graph.ts';
 import { heartbeat } from './methods/heartbeat.ts';
@@ -21,6 +22,7 @@ import { memory } from './methods/memory.ts';
 import { memoryLife } from './methods/memory-life.ts';
 import { models } from './methods/models.ts';
 import { obs } from './methods/obs.ts';
+import { obsReplay } from './methods/obs-replay.ts';
 import { providers } from './methods/providers.ts';
 import { rpc } from './methods/rpc.ts';
 import { run } from './methods/run.ts';
@@ -52,6 +54,7 @@ export const contract = {
   ...cron,
   ...daemon,
   ...env,
+  ...evaluation,
   ...gateway,
   ...graph,
   ...heartbeat,
@@ -63,6 +66,7 @@ export const contract = {
   ...memoryLife,
   ...models,
   ...obs,
+  ...obsReplay,
   ...run,
   ...scheduler,
   ...session,

@@ -17,6 +17,7 @@ import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
+import { wireEvaluation } from './wiring/evaluation.ts';
 import { openFoundation } from './wiring/foundation.ts';
 import { Late } from './wiring/late.ts';
 import { wireLimits } from './wiring/limits.ts';
@@ -170,6 +171,16 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const responses = building.use(createResponses(core('responses')));
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
 
+  const evaluation = wireEvaluation(assembly, {
+    agents: agents.api,
+    turns: turns.api,
+    sessions: sessions.api,
+    models,
+    fence: fence.wrap,
+    identityOf,
+    getTrace: foundation.kept.methods['obs.trace.get'],
+  });
+
   // Methods: a missing one is a compile error that names it.
   const system = wireSystem(assembly, {
     address: () => address,
@@ -219,6 +230,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...inbox.methods,
     ...autonomy.methods,
     ...delegation.methods,
+    ...evaluation.methods,
   };
   const listeners = wireListeners(assembly, {
     foundation,
@@ -264,6 +276,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       background.pause();
       delegation.stopping();
+      await evaluation.drain();
       const { drainTimeoutMs } = configuration.current.gateway;
       await Promise.all([nodes.drain(), listeners.drain(drainTimeoutMs), unattended.drain(drainTimeoutMs)]);
       turns.abortAll();

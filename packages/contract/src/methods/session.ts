@@ -26,6 +26,19 @@ export const MessageAttachment = once(() =>
 );
 export type MessageAttachment = z.output<ReturnType<typeof MessageAttachment>>;
 
+/** What a person thinks of an answer. */
+export const MessageFeedback = once(() =>
+  z
+    .strictObject({
+      rating: z.enum(['good', 'bad']),
+      note: z.string().optional(),
+      by: z.string().describe('The principal, such as `token:ada`.'),
+      at: EpochMs,
+    })
+    .meta({ id: 'MessageFeedback' }),
+);
+export type MessageFeedback = z.output<ReturnType<typeof MessageFeedback>>;
+
 /** One stored message; `toolCalls` on assistant rows, `toolCallId` and `toolName` on tool rows. */
 export const StoredMessage = once(() =>
   z
@@ -42,6 +55,7 @@ export const StoredMessage = once(() =>
         .enum(['confirmed', 'pending'])
         .optional()
         .describe('In a history: `confirmed` once the turn of the message is stored and delivered.'),
+      feedback: MessageFeedback().optional().describe('In a history, on the answer of a turn.'),
       timestamp: EpochMs,
     })
     .meta({ id: 'StoredMessage' }),
@@ -53,6 +67,7 @@ const summaryFields = once(() => ({
   kind: SessionKind(),
   title: z.string().optional().describe('Beginning of the first user message, at most 80 characters.'),
   forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
+  synthetic: z.literal(true).optional().describe('A replay created it.'),
   endpoint: ChannelEndpoint.optional(),
   messageCount: z.int().min(0),
   totalTokens: z.int().min(0),
@@ -414,6 +429,40 @@ export const session = {
           agentId: 'default',
           forkedFrom: identityExample.conversationRef,
           messageCount: 2,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'session.feedback': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Marks an answer as good or bad, with a note; `rating: null` removes the mark.',
+    description:
+      'Each answer has one mark, the last one. It survives a reset, is part of `session.history` and of the trace, and is deleted with the messages of the conversation. `eval.cases` makes test cases of marked answers.',
+    params: () =>
+      z.strictObject({
+        ...conversationAddress,
+        turnId: z.string().min(1).max(64).optional().describe('The turn that answered; the newest answer of the conversation otherwise.'),
+        rating: z.enum(['good', 'bad']).nullable(),
+        note: z.string().max(2048).optional().describe('At most 2,048 bytes.'),
+      }),
+    result: () =>
+      z.strictObject({
+        ...conversationIdentity,
+        turnId: z.string(),
+        seq: z.int().min(1).describe('Position of the answer.'),
+        feedback: MessageFeedback().optional().describe('Absent once removed.'),
+      }),
+    errors: ['not_found', 'denied', 'invalid_params'],
+    examples: [
+      {
+        params: { sessionKey: 'ada:desk', turnId: 'tn_1', rating: 'bad', note: 'The price is that of last year.' },
+        result: {
+          ...identityExample,
+          turnId: 'tn_1',
+          seq: 2,
+          feedback: { rating: 'bad', note: 'The price is that of last year.', by: 'token:ada', at: 1790000001000 },
         },
       },
     ],

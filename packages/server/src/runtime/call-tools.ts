@@ -137,6 +137,11 @@ async function resultOf(
     traced?.was('error', 'bad_arguments');
     return failure(args.problem);
   }
+  if (input.isolated === true && !isWithoutEffect(tool, args.value)) {
+    traced?.was('denied', 'synthetic');
+    deps.activity?.(input, call, tool.name)?.('denied');
+    return failure(`Not run: this turn is an evaluation or a replay, and "${tool.name}" may change or reach something outside of it`);
+  }
   const failed = (error: unknown) => failureOf(deps, input, tool, error);
   let finished: ReturnType<ToolActivity>;
   let outcome: ActivityOutcome = 'error';
@@ -221,6 +226,11 @@ function nestedFor(
     },
     outer,
   );
+}
+
+/** Whether a call only reads what the agent has: an isolated turn may make it. */
+function isWithoutEffect(tool: Tool, args: unknown): boolean {
+  return (tool.risk === 'read' && tool.effect === 'pure') || tool.onlyReads?.(args) === true;
 }
 
 function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unknown): ToolResult {

@@ -63,7 +63,11 @@ export const isUnattended = ({ origin, ledger }: Pick<TurnInput, 'origin' | 'led
  * data and an effect (reliability §4.9). A call that none of them names costs one check of its risk.
  */
 export function createToolGate(deps: ToolGateDeps, check?: CapabilityCheck): ToolGate {
-  const { findRule, ask, insteadOfAsking } = deps;
+  const { findRule, ask } = deps;
+  const insteadOfAsking = (call: GatedCall, reason: string) =>
+    call.turn.isolated === true
+      ? refuse(`"${call.tool.name}" needs an approval, which evaluations and replays do not ask for`)
+      : deps.insteadOfAsking?.(call, reason);
   return (call) => {
     const { tool, args, turn } = call;
     const denied = check?.(call);
@@ -76,14 +80,14 @@ export function createToolGate(deps: ToolGateDeps, check?: CapabilityCheck): Too
     const action = rule?.action ?? (isReading ? 'auto' : deps.mode);
     if (action === 'deny') return refuse(`The operator's rules refuse this call of "${tool.name}"`);
     const tainted = () => isTainted([...call.before(), ...call.results], turn);
-    if (action === 'ask' && rule !== undefined) return insteadOfAsking?.(call, rule.name) ?? ask(call, { reason: rule.name, tainted: tainted() });
+    if (action === 'ask' && rule !== undefined) return insteadOfAsking(call, rule.name) ?? ask(call, { reason: rule.name, tainted: tainted() });
 
     const reason =
       mustAsk ??
       (action === 'ask' ? 'approvals.mode' : undefined) ??
       (rule?.tainted !== true && reachesPrivate(turn) && tainted() && !isReading && hasEffect(tool, args, call.before()) ? taintedReason : undefined);
     if (reason === undefined) return undefined;
-    const instead = insteadOfAsking?.(call, reason);
+    const instead = insteadOfAsking(call, reason);
     if (instead !== undefined) return instead;
     return ask(call, { reason, tainted: reason === taintedReason || tainted() });
   };

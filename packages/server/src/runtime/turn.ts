@@ -59,6 +59,8 @@ export interface TurnInput extends TurnAsk {
   readonly trace?: TurnTrace | undefined;
   /** Nobody asked for it: an evaluation, a replay or a test. Its model calls are charged as `evaluation`. */
   readonly synthetic?: true | undefined;
+  /** Calls that may change or reach something are refused, and nobody is asked for an approval. */
+  readonly isolated?: true | undefined;
   readonly signal: AbortSignal;
   /** Aborts the turn from within: a guard found that it must not continue. */
   readonly abort?: (reason: Error) => void;

@@ -205,7 +205,9 @@ const widest = {
   principalId: null,
   principalIds: [],
   ranges: [{ name: '2026-01-01', fromMs: 1, toMs: 86_400_000 }],
+  rating: null,
   reach: { agentIds: null, principalId: null },
+  ref: 'r',
   refs: ['r'],
   resuming: [],
   role: null,
@@ -213,6 +215,7 @@ const widest = {
   target: 'all',
   text: { phrases: ['w'], terms: [['w']] },
   trustLevel: null,
+  turnIds: ['t'],
   vector: { fingerprint: 'f', values: new Float32Array(64), calibration: { zero: 0, one: 1 } },
   wanted: [],
 };

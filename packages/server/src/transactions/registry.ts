@@ -58,6 +58,8 @@ import { memoryLifeMigrations } from '../features/knowledge/memory/lifecycle/lif
 import { memoryLifeOperations } from '../features/knowledge/memory/lifecycle/life-store.ts';
 import { memoryMigrations } from '../features/knowledge/memory/migrations.ts';
 import { memorySearchOperations } from '../features/knowledge/memory/recall/search-store.ts';
+import { evaluationMigrations } from '../features/operations/evaluation/migrations.ts';
+import { evaluationOperations } from '../features/operations/evaluation/store.ts';
 import { traceMigrations } from '../features/operations/traces/migrations.ts';
 import { traceOperations } from '../features/operations/traces/store.ts';
 import { nodeMigrations } from '../features/operations/nodes/migrations.ts';
@@ -77,6 +79,8 @@ import { sessionSendMigrations } from '../features/delegation/session-send/migra
 import { sessionSendOperations } from '../features/delegation/session-send/store.ts';
 import { sessionMigrations } from '../features/conversations/sessions/migrations.ts';
 import { forkOperations } from '../features/conversations/sessions/changes/fork-store.ts';
+import { feedbackOperations } from '../features/conversations/sessions/reading/past-turns/feedback-store.ts';
+import { pastTurnOperations } from '../features/conversations/sessions/reading/past-turns/past-turn-store.ts';
 import { indexOperations } from '../features/conversations/sessions/search/index-store.ts';
 import { resetOperations } from '../features/conversations/sessions/changes/reset-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
@@ -123,6 +127,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...searchOperations,
   ...indexOperations,
   ...forkOperations,
+  ...feedbackOperations,
+  ...pastTurnOperations,
   ...resetOperations,
   ...contextOperations,
   ...recallOperations,
@@ -182,6 +188,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...nodeOperations,
   ...traceOperations,
   ...diagnosisOperations,
+  ...evaluationOperations,
   ...configVersionOperations,
   ...secretOperations,
   ...inboxOperations,
@@ -239,6 +246,7 @@ export const migrations: readonly Migration[] = [
   ...traceMigrations,
   ...diagnosisMigrations,
   ...reportMigrations,
+  ...evaluationMigrations,
   ...configVersionMigrations,
   ...secretMigrations,
   ...sessionMigrations,

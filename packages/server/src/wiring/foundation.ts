@@ -3,6 +3,7 @@ import { livePart } from '../kernel/config/live.ts';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
 import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
+import { feedbackOfTurns } from '../features/conversations/sessions/reading/past-turns/feedback-store.ts';
 import { createTraces } from '../features/operations/traces/traces.ts';
 import { createSecrets } from '../features/operations/secrets/secrets.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
@@ -57,7 +58,15 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   );
   const live: Assembly['live'] = (partOf) => livePart(options.configuration.live, partOf);
   const kept = building.use(
-    createTraces({ db, bus, clock, log: log.module('traces'), config: live((whole) => whole.observability), redact: options.redactor.redact }),
+    createTraces({
+      db,
+      bus,
+      clock,
+      log: log.module('traces'),
+      config: live((whole) => whole.observability),
+      redact: options.redactor.redact,
+      feedbackOf: (ref, turnIds) => db.read(feedbackOfTurns, { ref, turnIds }),
+    }),
   );
   const core: Assembly['core'] = (module) => ({ db, bus, clock, log: log.module(module), traceWork: kept.api.work });
   const secrets = building.use(await wireSecrets({ core, live }, options));

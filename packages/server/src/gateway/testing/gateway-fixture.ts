@@ -166,6 +166,8 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
     execute: () => Promise.reject(new Error('not scripted')),
     runDurably: () => Promise.reject(new Error('not scripted')),
     announce: () => Promise.reject(new Error('not scripted')),
+    evaluate: () => Promise.reject(new Error('not scripted')),
+    replay: () => Promise.reject(new Error('not scripted')),
     countInput: async () => 42,
     complete: async (request, call, sink) => {
       const { failure, ...scripted } = await turn(request, call, sink);

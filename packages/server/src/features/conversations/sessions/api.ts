@@ -1,4 +1,4 @@
-import type { ApiChatHistory, MessageAttachment, SessionKeyObject } from '@gatehouse/contract';
+import type { ApiChatHistory, MessageAttachment, MessageFeedback, SessionKeyObject } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { AuditRow } from '../../../kernel/db/audit.ts';
@@ -29,8 +29,48 @@ export interface SessionsApi {
   isPending(ref: string): boolean;
   /** Returns the default conversation of a token with an agent. */
   own(agentId: string, call: CallContext): Omit<ConversationTarget, 'principalId'>;
+  /** Returns a turn with up to `texts` texts before it; throws `not_found` when the conversation does not hold it. */
+  pastTurn(turn: { readonly conversationRef: string; readonly turnId: string; readonly texts: number }, call: CallContext): Promise<PastTurn>;
+  /** Copies the conversation up to the question of a turn, for a replay by the agent or another one. */
+  forkBefore(
+    turn: { readonly conversationRef: string; readonly turnId: string; readonly agentId?: string | undefined },
+    call: CallContext,
+  ): Promise<{
+    readonly target: ConversationTarget;
+    readonly question: PastTurn['question'];
+  }>;
+  /** Returns answers within reach that people marked, newest first. */
+  rated(
+    filter: { readonly rating?: FeedbackRow['rating'] | undefined; readonly agentId?: string | undefined; readonly limit: number },
+    call: CallContext,
+  ): Promise<readonly { readonly conversationRef: string; readonly turnId: string }[]>;
   /** Returns a page of user and assistant messages, oldest first; defaults to the caller's own conversation, which may be empty. */
   said(page: ConversationAddress & { readonly offset: number; readonly limit: number }, call: CallContext): Promise<ApiChatHistory>;
+}
+
+/** What a person thinks of an answer. */
+export interface FeedbackRow {
+  readonly turnId: string;
+  /** Position of the answer. */
+  readonly seq: number;
+  readonly rating: 'good' | 'bad';
+  readonly note: string | null;
+  readonly principalId: string;
+  readonly atMs: number;
+}
+
+/** A turn of a stored conversation, as somebody sees it afterwards. */
+export interface PastTurn {
+  readonly turnId: string;
+  readonly conversationRef: string;
+  readonly agentId: string;
+  readonly question: { readonly text: string; readonly attachments: readonly MessageAttachment[] };
+  /** Texts before the question, oldest first, without tools. */
+  readonly before: readonly { readonly role: 'user' | 'assistant'; readonly content: string }[];
+  readonly answer: string;
+  /** Tools that it called, in order. */
+  readonly tools: readonly string[];
+  readonly feedback?: MessageFeedback;
 }
 
 /** Input of `resetSession`. */

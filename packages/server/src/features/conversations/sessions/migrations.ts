@@ -107,4 +107,22 @@ export const sessionMigrations: readonly Migration[] = [
       `CREATE INDEX conversation_unindexed ON conversation (id) WHERE indexed_seq < last_seq`,
     ],
   },
+  { id: '195-synthetic-conversations', up: [`ALTER TABLE conversation ADD COLUMN synthetic INTEGER NOT NULL DEFAULT 0`] },
+  {
+    id: '196-message-feedback',
+    up: [
+      // One for each answer; it is deleted with its conversation.
+      `CREATE TABLE message_feedback (
+        conversation_id INTEGER NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
+        turn_id TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        rating TEXT NOT NULL,
+        note TEXT,
+        principal_id TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (conversation_id, turn_id)
+      )`,
+      `CREATE INDEX message_feedback_by_time ON message_feedback (rating, at_ms)`,
+    ],
+  },
 ];

@@ -10,11 +10,13 @@ import { PendingConversations } from './reading/pending.ts';
 import { createAddressing } from './reading/reach.ts';
 import { anyTainted } from './store.ts';
 import { createListing } from './reading/listing.ts';
+import { createFeedback } from './reading/past-turns/feedback.ts';
+import { createPastTurns } from './reading/past-turns/past-turns.ts';
 import { createReading, type ReadingDeps } from './reading/reading.ts';
 import { createSearch } from './search/search.ts';
 
 type SessionMethods =
-  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork'}`>;
+  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork' | 'feedback'}`>;
 
 /** Built here, for those who use it. */
 type Own = 'addressing' | 'alone' | 'indexer' | 'lanes';
@@ -44,6 +46,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
   const alone = createAlone(deps.lanes);
   const reading = createReading({ ...deps, addressing });
   const clearing = createClearing({ ...deps, addressing, alone });
+  const changing = createChanging({ ...deps, addressing, alone, indexer });
 
   const api: SessionsApi = {
     async target(address, call) {
@@ -57,6 +60,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     isPending: (ref) => pending.has(ref),
     own: (agentId, call) => addressing.keyOf({ agentId }, call),
     said: reading.said,
+    ...createPastTurns({ db: deps.db, addressing, fork: changing.fork }),
   };
 
   return {
@@ -66,7 +70,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
       ...createListing({ ...deps, pending }),
       ...createSearch({ ...deps, indexer }),
       ...clearing.methods,
-      ...createChanging({ ...deps, addressing, alone, indexer }),
+      ...changing.methods,
+      ...createFeedback({ ...deps, addressing }),
     },
     applyResetPolicy: clearing.applyResetPolicy,
     entered: (target) => pending.enter(target),

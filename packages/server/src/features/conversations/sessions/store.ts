@@ -33,6 +33,8 @@ export interface ConversationRow {
   /** Messages up to this position precede the last reset and are hidden from the model. */
   readonly modelSeqFloor: number;
   readonly taint: ConversationTaint;
+  /** 1: made by a replay, 0: not. Set by the server alone; nothing is learned from it. */
+  readonly synthetic: 0 | 1;
 }
 
 /** Whether turns have read untrusted text: none (0), only before the last reset (1), or in messages the model still sees (2). */
@@ -61,6 +63,7 @@ const columns = [
   'compactionCount',
   'modelSeqFloor',
   'taint',
+  'synthetic',
 ] as const;
 
 type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
@@ -249,6 +252,7 @@ function v1Columns(sql: SqlTag) {
     sql<number>`0`.as('compactionCount'),
     sql<number>`0`.as('modelSeqFloor'),
     sql<ConversationTaint>`0`.as('taint'),
+    sql<0>`0`.as('synthetic'),
   ] as const;
 }
 
@@ -397,9 +401,12 @@ const insertArchive = query<{
 );
 const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversationId', '=', p('id')));
 
-/** Removes the messages of a conversation, also from the index; its row is unchanged. */
+const deleteFeedback = query<{ id: number }>(({ db, p }) => db.deleteFrom('messageFeedback').where('conversationId', '=', p('id')));
+
+/** Removes the messages of a conversation with what people noted on them, also from the index; its row is unchanged. */
 export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {
   await unindexMessages(tx, conversationId);
+  await tx.run(deleteFeedback, { id: conversationId });
   return (await tx.run(deleteMessages, { id: conversationId })).changes;
 }
 

@@ -28,6 +28,7 @@ interface ConversationTable {
   readonly modelSeqFloor: Generated<number>;
   readonly taint: Generated<ConversationRow['taint']>;
   readonly indexedSeq: Generated<number>;
+  readonly synthetic: Generated<ConversationRow['synthetic']>;
 }
 
 /** Rows of `message`. */
@@ -41,6 +42,17 @@ interface MessageTable {
   readonly toolJson: string | null;
   readonly createdAtMs: number;
   readonly attachmentsJson: string | null;
+}
+
+/** Rows of `message_feedback`. */
+interface MessageFeedbackTable {
+  readonly conversationId: number;
+  readonly turnId: string;
+  readonly seq: number;
+  readonly rating: 'good' | 'bad';
+  readonly note: string | null;
+  readonly principalId: string;
+  readonly atMs: number;
 }
 
 /** Rows of `session_archive`. */
@@ -66,6 +78,7 @@ declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly conversation: ConversationTable;
     readonly message: MessageTable;
+    readonly messageFeedback: MessageFeedbackTable;
     readonly sessionArchive: SessionArchiveTable;
     readonly messageFts: MessageFtsTable;
   }

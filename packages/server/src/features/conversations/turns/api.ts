@@ -1,4 +1,4 @@
-import type { AgentConfig, OperationType, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, MessageAttachment, OperationType, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { WorkClaim, WorkEnd, WorkWait } from '../../unattended/durable/api.ts';
 import type { ConversationAddress, ConversationTarget } from '../sessions/api.ts';
@@ -8,6 +8,8 @@ import type { ModelMessage, ModelOptions, ModelPart, ThinkingBlock, ToolCall, To
 import type { TaskAnnouncement } from '../../../runtime/background.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { TurnAnswer, TurnResult, TurnSink, TurnSteering } from '../../../runtime/turn.ts';
+
+export type { TurnRow } from './store.ts';
 
 /** A message to an agent in a conversation. */
 export interface TurnRequest {
@@ -180,7 +182,40 @@ export interface DurableOutcome extends TurnOutcome {
   readonly outputs: readonly OperationResult[];
 }
 
+/** A question of an evaluation, answered by an isolated turn (`TurnInput`) that is not stored in any conversation. */
+export interface TrialTurn {
+  readonly agentId: string;
+  /** Answers alone, without fallbacks; the agent's own models when absent. */
+  readonly model?: string | undefined;
+  /** Added to the agent's system prompt; with `bare`, it replaces prompt, tools, memories and skills. */
+  readonly system?: string | undefined;
+  readonly bare?: true;
+  readonly history: readonly ModelMessage[];
+  readonly message: string;
+}
+
+/** An earlier question, asked again by an isolated turn of a fork. */
+export interface ReplayedTurn {
+  /** The fork, which ends before the question. */
+  readonly target: ConversationTarget;
+  readonly model?: string | undefined;
+  readonly question: { readonly text: string; readonly attachments: readonly MessageAttachment[] };
+  readonly origin: TurnOrigin;
+}
+
+/** How an isolated turn ended. */
+export interface TrialOutcome extends TurnOutcome {
+  /** What the turn added after the question. */
+  readonly messages: readonly ModelMessage[];
+  /** Duration without the wait for its place. */
+  readonly latencyMs: number;
+}
+
 export interface TurnsApi {
+  /** Answers a question without any effect outside of the turn; only its cost is stored. */
+  evaluate(trial: TrialTurn, call: CallContext): Promise<TrialOutcome>;
+  /** The same in a fork, which keeps the answer. */
+  replay(turn: ReplayedTurn, call: CallContext): Promise<TrialOutcome>;
   /**
    * Runs the turn of a durable work item in its conversation's lane, or resumes it after its last finished step. After a
    * crash inside a tool of class `once` it ends as `unknown`, with a note in its conversation, and after three resumes as `failed`.

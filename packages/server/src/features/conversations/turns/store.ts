@@ -388,4 +388,9 @@ export const cacheStats = operation(
     }),
 );
 
-export const turnOperations = [reserveForTurn, cacheStats];
+const turnById = query<{ id: string }, TurnRow>(({ db, p }) => db.selectFrom('turn').select(turnColumns).where('id', '=', p('id')));
+
+/** Returns the row of a turn. */
+export const findTurn = operation('turns.find', async (tx, input: { readonly id: string }): Promise<TurnRow | undefined> => tx.get(turnById, input));
+
+export const turnOperations = [reserveForTurn, cacheStats, findTurn];

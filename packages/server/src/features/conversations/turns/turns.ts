@@ -16,6 +16,7 @@ import { fittingModels } from './messages/media-support.ts';
 import { modelsFor } from './preparation/resolve-target.ts';
 import { type CompleteDeps, createCompletions } from './running/complete.ts';
 import { type ConverseDeps, createConverse } from './running/converse.ts';
+import { createTrials } from './running/trials.ts';
 import { createTurnRunner, type TurnRunnerDeps } from './running/turn-runner.ts';
 
 export interface TurnsDeps extends TurnRunnerDeps, ConverseDeps, CompleteDeps, DurableTurnsDeps {
@@ -88,6 +89,7 @@ export function createTurns(deps: TurnsDeps): Turns {
       execute,
       ...createCompletions(deps, entrance, runner),
       ...createDurableTurns(deps, entrance, converse),
+      ...createTrials(deps, entrance, runner, converse),
       counts: () => ({ running: runner.running(), queued: lanes.queued() }),
     },
     reenter,

@@ -128,6 +128,8 @@ export interface RecallQuestion {
   /** Token budget for the messages of the call, of which memories use at most a quarter. */
   readonly room: number;
   readonly signal: AbortSignal;
+  /** Does not count as a use of the memories that are found. */
+  readonly uncounted?: true | undefined;
 }
 
 export interface Recalled {

@@ -12,10 +12,15 @@ export interface GetTraceDeps {
   readonly flush: () => Promise<void>;
   /** Records of turns that run now. */
   readonly running: () => readonly TraceRecord[];
+  /** Returns what people think of the answers of turns of a conversation. */
+  readonly feedbackOf: (
+    conversationRef: string,
+    turnIds: readonly string[],
+  ) => Promise<readonly { readonly turnId: string; readonly rating: string }[]>;
 }
 
 /** Handler of `obs.trace.get`. */
-export function createGetTrace({ db, flush, running }: GetTraceDeps): HandlersOf<'obs.trace.get'> {
+export function createGetTrace({ db, flush, running, feedbackOf }: GetTraceDeps): HandlersOf<'obs.trace.get'> {
   return {
     async 'obs.trace.get'({ ref }, call) {
       await flush();
@@ -27,12 +32,27 @@ export function createGetTrace({ db, flush, running }: GetTraceDeps): HandlersOf
         ({ id, traceId, rootRunId, conversationRef }) =>
           !stored.has(id) && [id, traceId, rootRunId, `root-turn-${id}`, conversationRef].some((one) => one !== undefined && named.has(one)),
       );
-      const visible = [...ended, ...live].filter((record) => maySee(record, call));
+      const visible = await withFeedback(
+        [...ended, ...live].filter((record) => maySee(record, call)),
+        feedbackOf,
+      );
       if (visible.length === 0) throw new AppError('not_found', 'There is no trace of this reference', { param: 'ref' });
       const forOwner = isAdmin(call);
       return { records: forOwner ? visible : visible.map(withoutSentences), truncated: rows.length >= maxFound };
     },
   };
+}
+
+/** Adds the mark that people gave an answer; it comes later than the record. */
+async function withFeedback(records: readonly TraceRecord[], feedbackOf: GetTraceDeps['feedbackOf']): Promise<TraceRecord[]> {
+  const turnOf = ({ id }: TraceRecord) => id.replace(/\.\d+$/, '');
+  const ratings = new Map<string, string>();
+  for (const [ref, own] of Map.groupBy(records, ({ kind, conversationRef }) => (kind === 'turn' ? conversationRef : undefined)))
+    if (ref !== undefined) for (const { turnId, rating } of await feedbackOf(ref, own.map(turnOf))) ratings.set(turnId, rating);
+  return records.map((record) => {
+    const rating = ratings.get(turnOf(record));
+    return rating === undefined ? record : { ...record, facts: { ...record.facts, feedback: rating } };
+  });
 }
 
 function maySee({ principalId, agentId }: TraceRecord, call: CallContext): boolean {

@@ -7,7 +7,7 @@ import type { Log } from '../../../kernel/log.ts';
 import { type KeptContent, TurnTrace } from '../../../runtime/turn-trace.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { TracesApi } from './api.ts';
-import { createGetTrace } from './get-trace.ts';
+import { createGetTrace, type GetTraceDeps } from './get-trace.ts';
 import { recordEvents } from './event-records.ts';
 import { toWorkRecord } from './work-record.ts';
 import { RunningTraces } from './running-traces.ts';
@@ -20,6 +20,7 @@ export interface TracesDeps {
   readonly log: Log;
   readonly config: Pick<Live<{ readonly persistence: { readonly enabled: boolean }; readonly content: KeptContent }>, 'current'>;
   readonly redact: (text: string) => string;
+  readonly feedbackOf: GetTraceDeps['feedbackOf'];
 }
 
 export interface Traces {
@@ -32,7 +33,7 @@ export interface Traces {
 }
 
 /** Keeps what turns and other work did, step by step, behind the work and without its content unless that is configured. */
-export function createTraces({ db, bus, clock, log, config, redact }: TracesDeps): Traces & AsyncDisposable {
+export function createTraces({ db, bus, clock, log, config, redact, feedbackOf }: TracesDeps): Traces & AsyncDisposable {
   const recorder = new TraceRecorder({ db, clock, log });
   const running = new RunningTraces();
   const api: TracesApi = {
@@ -51,7 +52,7 @@ export function createTraces({ db, bus, clock, log, config, redact }: TracesDeps
   const events = recordEvents(bus, api.work);
   const flush = () => recorder.flush();
   const reads = { flush, running: () => running.records() };
-  const methods = createGetTrace({ db, ...reads });
+  const methods = createGetTrace({ db, feedbackOf, ...reads });
   return {
     api,
     methods,

@@ -1,5 +1,5 @@
 import { announceAudit, auditRow } from '../../../../kernel/audit.ts';
-import { ownerOf } from '../../../../kernel/call-context.ts';
+import { type CallContext, ownerOf } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
@@ -11,6 +11,7 @@ import { conversationRef, parseSessionKey, printSessionKey, type SessionKeyParts
 import type { Indexer } from '../search/indexer.ts';
 import type { Addressing } from '../reading/reach.ts';
 import { identityOf } from '../reading/view.ts';
+import type { ConversationRow } from '../store.ts';
 import type { Alone } from './alone.ts';
 import { forkConversation } from './fork-store.ts';
 
@@ -27,11 +28,54 @@ export interface ChangingDeps {
   readonly compact: Compact;
 }
 
+/** A fork of a conversation of another caller or of the caller's own. */
+export interface ForkRequest {
+  readonly source: Pick<ConversationRow, 'ref' | 'agentId' | 'sessionKey'>;
+  /** Position of the last copied message; null copies all. */
+  readonly toSeq: number | null;
+  readonly key?: SessionKeyParts | undefined;
+  readonly agentId?: string | undefined;
+  /** Made by a replay. */
+  readonly synthetic?: true;
+}
+
 /** Compacts and forks conversations. */
-export function createChanging(deps: ChangingDeps): ChangingMethods {
+export function createChanging(deps: ChangingDeps): {
+  readonly methods: ChangingMethods;
+  readonly fork: (request: ForkRequest, call: CallContext) => Promise<ConversationRow>;
+} {
   const { db, bus, clock, addressing, alone } = deps;
 
-  return {
+  async function fork({ source, toSeq, key = forkKeyOf(source.sessionKey), agentId, synthetic }: ForkRequest, call: CallContext) {
+    const principalId = ownerOf(call);
+    const ref = conversationRef(agentId ?? source.agentId, principalId, key);
+    return alone(ref, call, async () => {
+      const atMs = clock.now();
+      const audit = auditRow(call, atMs, {
+        actionType: 'session.fork',
+        classification: 'mutate',
+        target: ref,
+        metadata: { forkedFrom: source.ref },
+      });
+      const row = await db.write(forkConversation, {
+        sourceRef: source.ref,
+        toSeq,
+        ref,
+        principalId,
+        sessionKey: printSessionKey(key),
+        agentId,
+        synthetic,
+        atMs,
+        audit,
+      });
+      announceAudit(bus, audit);
+      deps.indexer.notice();
+      bus.emit('session:created', { ...identityOf(row), timestamp: atMs }, principalId);
+      return row;
+    });
+  }
+
+  const methods: ChangingMethods = {
     'session.compact': async ({ instructions, ...address }, call) => {
       const row = await addressing.existing(address, call);
       const agent = deps.agents.usable(row.agentId, call);
@@ -43,34 +87,12 @@ export function createChanging(deps: ChangingDeps): ChangingMethods {
 
     'session.fork': async ({ seq, forkKey, ...address }, call) => {
       const source = await addressing.existing(address, call);
-      const sourceRef = source.ref;
-      const key = forkKey === undefined ? forkKeyOf(source.sessionKey) : parseSessionKey(forkKey);
-      const principalId = ownerOf(call);
-      const ref = conversationRef(source.agentId, principalId, key);
-      return alone(ref, call, async () => {
-        const atMs = clock.now();
-        const audit = auditRow(call, atMs, {
-          actionType: 'session.fork',
-          classification: 'mutate',
-          target: ref,
-          metadata: { forkedFrom: sourceRef },
-        });
-        const row = await db.write(forkConversation, {
-          sourceRef,
-          toSeq: seq ?? null,
-          ref,
-          principalId,
-          sessionKey: printSessionKey(key),
-          atMs,
-          audit,
-        });
-        announceAudit(bus, audit);
-        deps.indexer.notice();
-        bus.emit('session:created', { ...identityOf(row), timestamp: atMs }, principalId);
-        return { ...identityOf(row), forkedFrom: sourceRef, messageCount: row.messageCount };
-      });
+      const row = await fork({ source, toSeq: seq ?? null, key: forkKey === undefined ? undefined : parseSessionKey(forkKey) }, call);
+      return { ...identityOf(row), forkedFrom: source.ref, messageCount: row.messageCount };
     },
   };
+
+  return { methods, fork };
 }
 
 /** Returns the key of a fork: that of its source with another channel, so that the kind is the same. */

@@ -14,6 +14,10 @@ export interface Fork {
   readonly ref: string;
   readonly principalId: string;
   readonly sessionKey: string;
+  /** The agent of the source when absent. */
+  readonly agentId?: string | undefined;
+  /** Made by a replay. */
+  readonly synthetic?: true | undefined;
   readonly atMs: number;
   readonly audit: AuditRow;
 }
@@ -35,7 +39,8 @@ const turnsWithin = query<{ conversationId: number; seq: number }, { count: numb
 );
 
 const insertFork = query<
-  Omit<Fork, 'audit'> & {
+  Omit<Fork, 'audit' | 'agentId' | 'synthetic'> & {
+    synthetic: 0 | 1;
     agentId: string;
     kind: ConversationRow['kind'];
     title: string | null;
@@ -49,7 +54,7 @@ const insertFork = query<
   db
     .insertInto('conversation')
     .values({
-      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'taint']),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'taint', 'synthetic']),
       tenantId,
       forkedFrom: p('sourceRef'),
       modelSeqFloor: p('floor'),
@@ -104,7 +109,17 @@ export const forkConversation = operation('sessions.fork', async (tx, fork: Fork
   // Untrusted text may have been read before that reset.
   const taint = floor < source.modelSeqFloor && source.taint > 0 ? 2 : source.taint;
   const kind = chatKindOf(fork.sessionKey) === 'dm' ? 'dm' : 'group';
-  const made = await tx.get(insertFork, { ...fork, agentId: source.agentId, kind, title: source.title, count, turns, floor, taint });
+  const made = await tx.get(insertFork, {
+    ...fork,
+    agentId: fork.agentId ?? source.agentId,
+    synthetic: fork.synthetic === true ? 1 : 0,
+    kind,
+    title: source.title,
+    count,
+    turns,
+    floor,
+    taint,
+  });
   if (made === undefined) throw new Error('a fork returned no row');
   await tx.run(copyMessages, { from: source.id, to: made.id, seq: count });
   await appendAudit(tx, fork.audit);

@@ -70,5 +70,6 @@ function emptyRow({ ref, agentId, principalId, sessionKey }: ConversationTarget,
     compactionCount: 0,
     modelSeqFloor: 0,
     taint: 0,
+    synthetic: 0,
   };
 }

@@ -9,6 +9,8 @@ import type { SessionsApi } from '../api.ts';
 import { tenantId } from '../conversation.ts';
 import { type Addressing, reachOf, reachWithin } from './reach.ts';
 import { type ConversationRow, readMessages, readSaid } from '../store.ts';
+import { toFeedback } from './past-turns/feedback.ts';
+import { feedbackBetween } from './past-turns/feedback-store.ts';
 import { dollars, identityOf, shownContent, toStoredMessage, toSummary } from './view.ts';
 
 type ReadingMethods = HandlersOf<`session.${'status' | 'history' | 'export'}`>;
@@ -70,7 +72,11 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
 
     'session.history': async ({ offset, limit, ...address }, call) => {
       const row = await addressing.existing(address, call);
-      const messages = await db.read(readMessages, { conversationId: row.id, offset, limit });
+      const [messages, rated] = await Promise.all([
+        db.read(readMessages, { conversationId: row.id, offset, limit }),
+        db.read(feedbackBetween, { conversationId: row.id, from: offset + 1, to: offset + limit }),
+      ]);
+      const feedbackAt = new Map(rated.map((one) => [one.seq, toFeedback(one)]));
       return {
         session: {
           ...toSummary(row),
@@ -82,7 +88,10 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
           resetSeq: row.modelSeqFloor,
         },
         // Every stored message is committed.
-        messages: messages.map((message) => ({ ...toStoredMessage(message), deliveryStatus: 'confirmed' as const })),
+        messages: messages.map((message) => {
+          const feedback = feedbackAt.get(message.seq);
+          return { ...toStoredMessage(message), deliveryStatus: 'confirmed' as const, ...(feedback !== undefined && { feedback }) };
+        }),
         total: row.messageCount,
         offset,
         limit,

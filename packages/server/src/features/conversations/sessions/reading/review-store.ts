@@ -17,6 +17,7 @@ const ofAgent = query<{ agentId: string; minSeq: number }, ReviewedConversation>
     .where('tenantId', '=', tenantId)
     .where('agentId', '=', p('agentId'))
     .where('lastSeq', '>=', p('minSeq'))
+    .where('synthetic', '=', 0)
     .orderBy('updatedAtMs')
     .orderBy('id'),
 );

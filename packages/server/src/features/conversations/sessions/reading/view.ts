@@ -27,6 +27,7 @@ export function toSummary(row: ConversationRow): ResultInput<'session.list'>['se
     kind: row.kind,
     ...(row.title !== null && { title: row.title }),
     ...(row.forkedFrom !== null && { forkedFrom: row.forkedFrom }),
+    ...(row.synthetic === 1 && { synthetic: true as const }),
     messageCount: row.messageCount,
     totalTokens: row.inputTokens + row.outputTokens,
     createdAt: row.createdAtMs,

@@ -47,7 +47,10 @@ export interface ConverseDeps {
 }
 
 /** A turn of a stored conversation before the conversation is read. */
-export interface ConversationTurn extends Pick<PreparedTurn, 'target' | 'agent' | 'origin' | 'question' | 'background' | 'alongside' | 'durable'> {
+export interface ConversationTurn extends Pick<
+  PreparedTurn,
+  'target' | 'agent' | 'origin' | 'question' | 'background' | 'alongside' | 'durable' | 'synthetic' | 'isolated'
+> {
   readonly models: readonly ModelInfo[];
   readonly locale?: string | undefined;
 }
@@ -96,7 +99,7 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     );
     deps.noticeMessages();
     const tokens = past.tokens + Math.ceil((message.length + outcome.text.length) / charactersPerToken);
-    deps.context.afterTurn({ ...about, tokens, behind: past.behind });
+    if (turn.isolated !== true) deps.context.afterTurn({ ...about, tokens, behind: past.behind });
     return outcome;
   };
 
@@ -118,7 +121,11 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const isAsked = origin !== 'background' && durable?.turn.lightContext !== true;
     const { capacity: room, principalId } = about;
     const remembering = isAsked
-      ? deps.memory.recall({ agentId: agent.id, principalId, conversationRef: target.ref, question, room, signal }, agent.config, authority)
+      ? deps.memory.recall(
+          { agentId: agent.id, principalId, conversationRef: target.ref, question, room, signal, uncounted: turn.isolated },
+          agent.config,
+          authority,
+        )
       : undefined;
     const skills = isAsked ? deps.skills.inject({ agent, question, origin: authority, room }) : undefined;
     const limit = durable?.turn.historyTurns;

@@ -38,6 +38,9 @@ export interface PreparedTurn {
   readonly background?: BackgroundAuthority | undefined;
   /** Whether earlier turns have read untrusted text; set for stored turns. */
   readonly taintedBefore?: boolean | undefined;
+  /** See `TurnInput`; set by the server, never by a request. */
+  readonly synthetic?: true | undefined;
+  readonly isolated?: true | undefined;
   /** Present for a turn that survives its process and decides itself what is stored. */
   readonly durable?: OpenDurableTurn | undefined;
 }
@@ -80,9 +83,13 @@ export function toInput(turn: PreparedTurn, { start, calling, row, trace }: Begu
     steering: durable?.turn.steering,
     background: turn.background,
     trace,
-    ...(durable?.turn.synthetic === true && { synthetic: true }),
+    ...(isSynthetic(turn) && { synthetic: true }),
+    ...(turn.isolated === true && { isolated: true }),
   };
 }
+
+/** Whether nobody asked for the turn: see `TurnInput`. */
+export const isSynthetic = ({ synthetic, durable }: PreparedTurn): boolean => (synthetic ?? durable?.turn.synthetic) === true;
 
 /** Puts memories and skills before the question, for this call alone. */
 function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly ModelMessage[] {

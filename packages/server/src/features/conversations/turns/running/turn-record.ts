@@ -4,7 +4,7 @@ import type { TurnResult } from '../../../../runtime/turn.ts';
 import { gatewayChannel } from '../../../../kernel/gateway-channel.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import type { EndedRecord } from '../../../operations/traces/api.ts';
-import type { PreparedTurn, BegunTurn } from './turn-input.ts';
+import { type PreparedTurn, type BegunTurn, isSynthetic } from './turn-input.ts';
 
 export interface TracedTurn {
   readonly turn: PreparedTurn;
@@ -49,7 +49,7 @@ export function toRunningRecord(traced: TracedTurn): TraceRecord {
     ...countsOf(trace),
     costNano: 0,
     tokens: nothingUsed,
-    synthetic: durable?.turn.synthetic === true,
+    synthetic: isSynthetic(turn),
     refs: {
       ...(calling.run !== undefined && { runId: calling.run.runId, leaseId: calling.run.leaseId }),
       ...(durable !== undefined && { workId: durable.turn.workId }),

@@ -101,8 +101,11 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
       announce.used(result.calls, about, principalId);
       return outcome;
     }
-    deps.skills.ended({ agentId: agent.id, turnId, principalId, injected: turn.skills }, result);
-    if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
+    // What is learned from turns comes from those that somebody asked for.
+    if (turn.isolated !== true) {
+      deps.skills.ended({ agentId: agent.id, turnId, principalId, injected: turn.skills }, result);
+      if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
+    }
     announce.used(result.calls, about, principalId);
     announce.ended(about, target, result, stored.created);
     // The result must not reach a caller whose token was revoked.

@@ -77,7 +77,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
     }
     const maxTokens = Math.min(config.maxTokens, Math.floor(about.room * largestShare));
     const recalled = renderMemories(found, { maxResults: config.maxResults, maxTokens }, deps.fence);
-    if (recalled !== undefined) deps.uses.used(about.agentId, recalled.ids);
+    if (recalled !== undefined && about.uncounted !== true) deps.uses.used(about.agentId, recalled.ids);
     return recalled;
   }
 

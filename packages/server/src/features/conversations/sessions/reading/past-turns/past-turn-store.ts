@@ -1,0 +1,50 @@
+import { operation, query } from '../../../../../kernel/db/operation.ts';
+import type { MessageRow } from '../../api.ts';
+
+const messageColumns = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'] as const;
+
+const ofTurn = query<{ conversationId: number; turnId: string }, MessageRow>(({ db, p }) =>
+  db.selectFrom('message').select(messageColumns).where('conversationId', '=', p('conversationId')).where('turnId', '=', p('turnId')).orderBy('seq'),
+);
+const newest = query<{ conversationId: number }, { turnId: string }>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select('turnId')
+    .where('conversationId', '=', p('conversationId'))
+    .where('role', '=', 'assistant')
+    .where('content', '<>', '')
+    .orderBy('seq', 'desc')
+    .limit(1),
+);
+const before = query<{ conversationId: number; seq: number; floor: number; limit: number }, MessageRow>(({ db, p }) =>
+  db
+    .selectFrom('message')
+    .select(messageColumns)
+    .where('conversationId', '=', p('conversationId'))
+    .where('seq', '<', p('seq'))
+    .where('seq', '>', p('floor'))
+    .where('role', 'in', ['user', 'assistant'])
+    .where('content', '<>', '')
+    .orderBy('seq', 'desc')
+    .limit(p('limit')),
+);
+
+/** Returns the messages of one turn of a conversation, oldest first; of the newest answered one when none is named. */
+export const messagesOfTurn = operation(
+  'sessions.messagesOfTurn',
+  async (tx, { conversationId, turnId }: { readonly conversationId: number; readonly turnId?: string | undefined }): Promise<MessageRow[]> => {
+    const id = turnId ?? (await tx.get(newest, { conversationId }))?.turnId;
+    return id === undefined ? [] : tx.all(ofTurn, { conversationId, turnId: id });
+  },
+);
+
+/** Returns the last texts of people and agent before a message and after the last reset, oldest first. */
+export const textsBefore = operation(
+  'sessions.textsBefore',
+  async (
+    tx,
+    input: { readonly conversationId: number; readonly seq: number; readonly floor: number; readonly limit: number },
+  ): Promise<MessageRow[]> => (await tx.all(before, input)).toReversed(),
+);
+
+export const pastTurnOperations = [messagesOfTurn, textsBefore];
