@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 const ended = async ({ client }: Pick<TestServer, 'client'>, evalId: string): Promise<Evaluation> => {
-  await expect.poll(async () => (await client.call('eval.get', { evalId })).run.state, { timeout: 10_000 }).not.toBe('running');
+  await expect.poll(async () => (await client.call('eval.get', { evalId })).run.state, { timeout: 30_000 }).not.toBe('running');
   return client.call('eval.get', { evalId });
 };
 const one = (checks: Case['checks'], more: Partial<Case> = {}): Case => ({ name: 'one', input: 'What?', checks, ...more });

@@ -6,6 +6,9 @@ import type { CheckAnswer, CheckRequest } from './check-request.ts';
 // Sent by check-thread.ts, within one process.
 const { answer, patterns, jsonSchema } = workerData as CheckRequest;
 
+// The time limit is for the checks, not for the start of the thread.
+parentPort?.postMessage('started');
+
 const maxIssues = 5;
 
 function checkSchema(schema: Readonly<Record<string, unknown>>): Pick<CheckAnswer, 'problem' | 'unusable'> {
