@@ -11,6 +11,7 @@ import { addContextCommand } from './commands/context.ts';
 import { addCronCommand } from './commands/cron.ts';
 import { addDiagnosisCommands } from './commands/diagnosis.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addEvalCommand } from './commands/eval.ts';
 import { addGraphCommand } from './commands/graph.ts';
 import { addHeartbeatCommand } from './commands/heartbeat.ts';
 import { addImportCommand } from './commands/import.ts';
@@ -82,6 +83,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addImportCommand(program, io, setExit);
   addRunsCommand(program, io, setExit);
   addGraphCommand(program, io, setExit);
+  addEvalCommand(program, io, setExit);
   addCronCommand(program, io);
   addHeartbeatCommand(program, io);
   addWebhooksCommand(program, io);

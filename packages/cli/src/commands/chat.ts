@@ -69,6 +69,9 @@ async function openConversation(client: Client, flags: ChatFlags, io: Io): Promi
     model,
     session: () => name,
     renew: () => (name = `${defaultSession}-${new Date(io.now()).toISOString().replaceAll(/\D/g, '')}`),
+    async mark(rating, note) {
+      await client.call('session.feedback', { ...addressOf(name, agent), rating, note });
+    },
     ask: (messages, options) => runKeptTurn(client, { message: messages.at(-1)?.content ?? '', ...addressOf(name, agent) }, options),
   };
 }

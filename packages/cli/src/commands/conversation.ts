@@ -15,6 +15,8 @@ export interface Conversation {
   readonly session?: () => string;
   /** Starts another kept conversation and returns its key. */
   readonly renew?: () => string;
+  /** Marks the last answer of a kept conversation. */
+  readonly mark?: (rating: 'good' | 'bad', note: string | undefined) => Promise<void>;
 }
 
 /** Prints model output; on a terminal it must not move the cursor or change the reading direction. */
@@ -27,8 +29,8 @@ export function shownText(text: string, io: Io): string {
  * conversation takes the last one only); a failed turn leaves no trace. The reader stays open during an answer: in raw mode
  * only the reader receives Ctrl-C, and lines typed ahead are queued.
  */
-export async function converse({ ask, model, session, renew }: Conversation, io: Io): Promise<void> {
-  const help = `/new ${session === undefined ? 'clears the conversation' : 'starts another conversation'}, /exit quits, Ctrl-C stops an answer.`;
+export async function converse({ ask, model, session, renew, mark }: Conversation, io: Io): Promise<void> {
+  const help = `/new ${session === undefined ? 'clears the conversation' : 'starts another conversation'}, ${mark === undefined ? '' : '/good or /bad [note] marks the last answer, '}/exit quits, Ctrl-C stops an answer.`;
   const reader = createInterface({ input: io.stdin, output: io.stdout, prompt: '> ', terminal: io.stdin.isTTY === true && io.stdout.isTTY === true });
   let running: AbortController | undefined;
   const interrupt = () => (running === undefined ? reader.close() : running.abort());
@@ -52,13 +54,26 @@ export async function converse({ ask, model, session, renew }: Conversation, io:
         messages = [];
         const key = renew?.();
         printLine(io.stderr, key === undefined ? 'New conversation.' : `New conversation: ${key}. \`gatehouse chat --continue\` continues it.`);
-      } else if (line.startsWith('/')) printLine(io.stderr, help);
+      } else if (mark !== undefined && marking.test(line)) await markAnswer(mark, line, io);
+      else if (line.startsWith('/')) printLine(io.stderr, help);
       else if (line !== '') await answer(line);
       reader.prompt();
     }
   } finally {
     release();
     reader.close();
+  }
+}
+
+const marking = /^\/(good|bad)(?:\s+(.*))?$/s;
+
+async function markAnswer(mark: NonNullable<Conversation['mark']>, line: string, io: Io): Promise<void> {
+  const [, rating, note] = marking.exec(line) ?? [];
+  try {
+    await mark(rating === 'good' ? 'good' : 'bad', note);
+    printLine(io.stderr, `Marked as ${rating}.`);
+  } catch (error) {
+    printLine(io.stderr, `error: ${describeFailure(error).message}`);
   }
 }
 

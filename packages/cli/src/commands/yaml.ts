@@ -1,2 +1,2 @@
 // Wraps the package for loading on demand: bundlers provide no named exports for a dynamic import of CommonJS.
-export { isSeq, parse, parseDocument, stringify } from 'yaml';
+export { isSeq, LineCounter, parse, parseDocument, stringify } from 'yaml';
