@@ -8,6 +8,7 @@ import { DurableConfig } from './features/unattended/durable/config.ts';
 import { HeartbeatConfig } from './features/unattended/heartbeat/config.ts';
 import { McpConfig } from './features/agents/mcp/config.ts';
 import { MediaConfig } from './features/environment/media/config.ts';
+import { RetentionConfig } from './features/operations/retention/config.ts';
 import { ObservabilityConfig } from './features/operations/observability/config.ts';
 import { AgentToAgentConfig } from './features/delegation/subagents/config.ts';
 import { SkillsConfig } from './features/knowledge/skills/config.ts';
@@ -57,6 +58,7 @@ export const RootConfig = z.strictObject({
   webhooks: WebhooksConfig.prefault({}).meta({ apply: 'live' }).describe('Webhooks: who may send them, and what they cause.'),
   storage: StorageConfig.prefault({}).describe('Where the data lives.'),
   workspaces: WorkspacesConfig.prefault({}).meta({ apply: 'live' }).describe('The folders in which agents work: how much each may hold.'),
+  retention: RetentionConfig.prefault({}).meta({ apply: 'live' }).describe('How long records are kept that grow with use.'),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon reports to monitoring systems; `/metrics` needs no setting.'),
   logging: z
     .strictObject({

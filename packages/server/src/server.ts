@@ -26,6 +26,7 @@ import { wireMemory } from './wiring/memory.ts';
 import { wireModels } from './wiring/models.ts';
 import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
+import { wireRetention } from './wiring/retention.ts';
 import { wireSettings } from './wiring/settings.ts';
 import { wireSystem } from './wiring/system.ts';
 import { wireTooling, wireToolSet } from './wiring/tooling.ts';
@@ -170,6 +171,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   );
   const responses = building.use(createResponses(core('responses')));
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
+  const retention = wireRetention(assembly, { lanes, turns: turns.api.counts, cleared: stops.messagesRemoved });
 
   const evaluation = wireEvaluation(assembly, {
     agents: agents.api,
@@ -193,6 +195,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     agents: agents.api,
     usage: budgets.usage,
     events: events.api,
+    retention: retention.state,
   });
   const handlers: Handlers = {
     ...system.methods,

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import type { Io } from '../io.ts';
 import { plainText } from '../render/plain.ts';
-import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
+import { renderBytes, renderColumns, renderDuration, renderTime } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 import { print } from './print.ts';
 
@@ -67,6 +67,7 @@ function statusRows({
   nodes,
   restartNeeded,
   configFault,
+  retention,
 }: Result<'gateway.status'>): string[][] {
   return [
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
@@ -76,11 +77,21 @@ function statusRows({
       'storage',
       `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : `, READ ONLY${storage.reason === undefined ? '' : `: ${storage.reason}`}`}`,
     ],
+    ...(storage.telemetryBytes === undefined ? [] : [['events and traces', renderBytes(storage.telemetryBytes)]]),
+    ...(retention === undefined ? [] : [['old records', retentionText(retention)]]),
     ['configuration', configPaths.join(', ')],
     ...(configFault === undefined ? [] : [['not in force', plainText(configFault)]]),
     ...(restartNeeded.length === 0 ? [] : [['restart', `needed for ${plainText(restartNeeded.join(', '))}: gatehouse call gateway.restart`]]),
     ...(nodes ?? []).map(nodeRow),
   ];
+}
+
+function retentionText({ nextAtMs, kept }: NonNullable<Result<'gateway.status'>['retention']>): string {
+  const each = kept.map(({ name, days, oldestAtMs }) => {
+    const oldest = oldestAtMs === undefined ? 'none' : `oldest ${renderTime(oldestAtMs)}`;
+    return `${name} ${days} days (${oldest})`;
+  });
+  return `deleted next ${renderTime(nextAtMs)}: ${each.join(', ')}`;
 }
 
 function nodeRow({ self, role, state, version, address, leaseLeftMs }: NonNullable<Result<'gateway.status'>['nodes']>[number]): string[] {

@@ -31,7 +31,23 @@ export const gateway = {
           serverVersion: z.string().optional().describe('Of PostgreSQL.'),
           state: z.enum(['ok', 'read_only']),
           reason: z.string().optional().describe('Why it is read-only, where that is known.'),
+          telemetryBytes: z.int().min(0).optional().describe('The second file of SQLite: events and traces.'),
         }),
+        retention: z
+          .strictObject({
+            lastAtMs: z.int().optional().describe('When old records were last deleted; absent before the first time.'),
+            nextAtMs: z.int().describe('When it is due next.'),
+            kept: z.array(
+              z.strictObject({
+                name: z.string(),
+                days: z.int().min(1).describe('Age at which records are deleted.'),
+                oldestAtMs: z.int().optional().describe('The oldest record that is kept.'),
+                deleted: z.int().min(0).describe('Records deleted since the daemon started.'),
+              }),
+            ),
+          })
+          .optional()
+          .describe('Deletion of old records.'),
         nodes: z
           .array(
             z.strictObject({

@@ -5,6 +5,12 @@ export function newId(prefix: string): string {
   return `${prefix}_${randomUUIDv7()}`;
 }
 
+/** Returns a text that is below every id of `newId` from this time on, and above every earlier one. */
+export function idBefore(prefix: string, atMs: number): string {
+  const hex = Math.max(0, Math.floor(atMs)).toString(16).padStart(12, '0');
+  return `${prefix}_${hex.slice(0, 8)}-${hex.slice(8, 12)}`;
+}
+
 /** Returns the id that belongs to these parts, for rows that an operation of the database adds: a second run of it must write the same. */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
   const hex = createHash('sha256').update(parts.join('\n')).digest('hex');

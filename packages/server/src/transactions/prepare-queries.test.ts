@@ -197,6 +197,8 @@ const widest = {
   maxBytes: 1e9,
   maxRows: 10,
   memoryType: null,
+  most: 1,
+  open: { roots: ['r'], turns: ['t'] },
   minScore: 0,
   name: 'n',
   offset: 0,

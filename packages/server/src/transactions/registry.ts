@@ -5,6 +5,8 @@ import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable }
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
+import { findOpenTraces } from './open-traces.ts';
+import { findEndedConversations, pruneConversation } from './prune-conversation.ts';
 import { ageClockMigrations } from '../features/operations/age-clock/migrations.ts';
 import { ageClockOperations } from '../features/operations/age-clock/store.ts';
 import { agentMigrations } from '../features/agents/agents/migrations.ts';
@@ -26,6 +28,7 @@ import { contextOperations } from '../features/conversations/context/store.ts';
 import { treeOperations } from '../features/conversations/context/summaries/tree-store.ts';
 import { budgetMigrations } from '../features/access/budgets/migrations.ts';
 import { budgetOperations } from '../features/access/budgets/store.ts';
+import { usagePastOperations } from '../features/access/budgets/usage/past-store.ts';
 import { cronMigrations } from '../features/unattended/cron/migrations.ts';
 import { cronOccurrenceOperations } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { realignJobs } from '../features/unattended/cron/schedule/realign-store.ts';
@@ -61,6 +64,7 @@ import { memorySearchOperations } from '../features/knowledge/memory/recall/sear
 import { evaluationMigrations } from '../features/operations/evaluation/migrations.ts';
 import { evaluationOperations } from '../features/operations/evaluation/store.ts';
 import { traceMigrations } from '../features/operations/traces/migrations.ts';
+import { traceRetentionOperations } from '../features/operations/traces/prune-store.ts';
 import { traceOperations } from '../features/operations/traces/store.ts';
 import { nodeMigrations } from '../features/operations/nodes/migrations.ts';
 import { nodeOperations } from '../features/operations/nodes/store.ts';
@@ -83,6 +87,7 @@ import { feedbackOperations } from '../features/conversations/sessions/reading/p
 import { pastTurnOperations } from '../features/conversations/sessions/reading/past-turns/past-turn-store.ts';
 import { indexOperations } from '../features/conversations/sessions/search/index-store.ts';
 import { resetOperations } from '../features/conversations/sessions/changes/reset-store.ts';
+import { sessionRetentionOperations } from '../features/conversations/sessions/changes/retention-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
 import { sessionOperations } from '../features/conversations/sessions/store.ts';
 import { skillMigrations } from '../features/knowledge/skills/migrations.ts';
@@ -130,6 +135,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...feedbackOperations,
   ...pastTurnOperations,
   ...resetOperations,
+  ...sessionRetentionOperations,
   ...contextOperations,
   ...recallOperations,
   ...treeOperations,
@@ -148,6 +154,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   escalate,
   ...backgroundOperations,
   ...budgetOperations,
+  ...usagePastOperations,
   ...durableOperations,
   ...subagentRunOperations,
   ...subagentListOperations,
@@ -189,6 +196,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...traceOperations,
   ...diagnosisOperations,
   ...evaluationOperations,
+  ...traceRetentionOperations,
+  findOpenTraces,
   ...configVersionOperations,
   ...secretOperations,
   ...inboxOperations,
@@ -229,6 +238,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   openWork,
   bookWork,
   deleteConversation,
+  findEndedConversations,
+  pruneConversation,
   resetSession,
   resetConversation,
   findReviewable,

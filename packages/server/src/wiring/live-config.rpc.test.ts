@@ -96,7 +96,17 @@ async function traced(server: TestServer) {
   return found?.records.flatMap(({ steps }) => steps.flatMap(({ output }) => output?.preview ?? []));
 }
 
+/** Returns the days for which records of each kind are kept. */
+const keptDays = async (server: TestServer) => (await server.client.call('gateway.status')).retention?.kept.map(({ days }) => days);
+
 const rows: readonly Row[] = [
+  {
+    keys: ['retention'],
+    patch: { retention: { turnDays: 100, auditDays: 200 }, observability: { persistence: { retentionDays: 3 } } },
+    see: keptDays,
+    before: [400, 400, 730, 90, 30, 30],
+    after: [100, 100, 200, 90, 3, 30],
+  },
   { keys: ['observability.persistence'], patch: { observability: { persistence: { enabled: false } } }, see: traced, before: [], after: undefined },
   { keys: ['observability.content'], patch: { observability: { content: 'full' } }, see: traced, before: [], after: ['Kept.'] },
   {

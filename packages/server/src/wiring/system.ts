@@ -8,7 +8,7 @@ import type { Assembly } from './assembly.ts';
 
 export interface SystemWiring
   extends
-    Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'>,
+    Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections' | 'retention'>,
     Pick<ReportsDeps, 'agents' | 'usage' | 'events'> {
   readonly traces: Pick<Traces, 'flush' | 'running'>;
 }

@@ -8,6 +8,8 @@ export interface DbStatus {
   readonly bytes: number;
   /** 0 on PostgreSQL, whose log belongs to all databases of the server. */
   readonly walBytes: number;
+  /** Size of the second file of SQLite. */
+  readonly telemetryBytes?: number;
   readonly schemaVersion: number;
   /** Set for PostgreSQL. */
   readonly serverVersion?: string;

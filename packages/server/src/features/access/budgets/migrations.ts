@@ -39,4 +39,28 @@ export const budgetMigrations: readonly Migration[] = [
       `CREATE INDEX model_call_by_time ON model_call (rolled_up, at_ms)`,
     ],
   },
+  {
+    id: '200-usage-past',
+    up: [
+      // What deleted calls came to: of each quarter of an hour, as days of some time zones begin at one, and of each conversation ('': none).
+      `CREATE TABLE usage_past (
+        slot_ms INTEGER NOT NULL,
+        conversation_ref TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        cost_nano INTEGER NOT NULL,
+        saved_nano INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (slot_ms, conversation_ref, agent_id, principal_id, provider, model, operation)
+      ) WITHOUT ROWID`,
+    ],
+  },
 ];

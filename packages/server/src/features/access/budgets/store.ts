@@ -148,7 +148,10 @@ export interface UsageRow extends UsageSums {
   readonly key2: string | null;
 }
 
-/** Sums calls by one or two keys, and in all. Reads whole slots from the slot table, edges and the newest calls from their rows, in one snapshot. */
+/**
+ * Sums calls by one or two keys, and in all. Reads whole slots from the slot table, edges and the newest calls from their rows, in one
+ * snapshot; calls that retention deleted count at the beginning of their quarter of an hour.
+ */
 export const usageReport = operation(
   'budgets.usageReport',
   async (tx, asked: UsageQuery): Promise<{ rows: UsageRow[]; groups: number; totals: UsageSums }> => {
@@ -180,7 +183,7 @@ export const usageReport = operation(
       const keyOf = (key: UsageKey | undefined, table: 's' | 'c'): Raw => {
         if (key === undefined) return sql`NULL`;
         if (key === 'day') return sql`r.name`;
-        if (key === 'conversation') return table === 'c' ? sql`c.conversation_ref` : sql`NULL`;
+        if (key === 'conversation') return table === 'c' ? sql`nullif(c.conversation_ref, '')` : sql`NULL`;
         const t = sql.ref(table);
         if (key === 'model') return sql`${t}.provider || '/' || ${t}.model`;
         return key === 'agent' ? sql`${t}.agent_id` : sql`${t}.${sql.ref(key)}`;
@@ -200,6 +203,9 @@ export const usageReport = operation(
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
             FROM edge r ${join} model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND c.rolled_up = 1${rows}
+            UNION ALL
+            SELECT ${keys('c')}, c.calls, c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens, c.cost_nano, c.saved_nano, c.unpriced
+            FROM edge r ${join} usage_past c ON c.slot_ms >= r.from_ms AND c.slot_ms < r.to_ms${rows}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
             FROM model_call c ${join} wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.rolled_up = 0

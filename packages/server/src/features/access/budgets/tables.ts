@@ -18,8 +18,28 @@ interface UsageSlotTable {
   readonly unpriced: number;
 }
 
+/** Rows of `usage_past`. */
+interface UsagePastTable {
+  readonly conversationRef: string;
+  readonly principalId: string;
+  readonly slotMs: number;
+  readonly agentId: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly operation: string;
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly costNano: number;
+  readonly savedNano: number;
+  readonly unpriced: number;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly usageSlot: UsageSlotTable;
+    readonly usagePast: UsagePastTable;
   }
 }

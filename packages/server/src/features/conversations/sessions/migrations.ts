@@ -125,4 +125,6 @@ export const sessionMigrations: readonly Migration[] = [
       `CREATE INDEX message_feedback_by_time ON message_feedback (rating, at_ms)`,
     ],
   },
+  // Retention alone reads it.
+  { id: '201-conversations-of-runs', up: [`CREATE INDEX conversation_of_runs ON conversation (updated_at_ms) WHERE kind = 'sub-agent'`] },
 ];

@@ -433,10 +433,15 @@ export async function archiveConversation(tx: Tx, input: Archival): Promise<Conv
     messagesJson: JSON.stringify(messages),
     atMs: input.atMs,
   });
-  await dropMessages(tx, conversation.id);
-  await tx.run(deleteRow, { id: conversation.id });
+  await dropConversation(tx, conversation.id);
   await appendAudit(tx, input.audit);
   return conversation;
+}
+
+/** Removes a conversation without an archive. Part of `pruneConversation`. */
+export async function dropConversation(tx: Tx, id: number): Promise<void> {
+  await dropMessages(tx, id);
+  await tx.run(deleteRow, { id });
 }
 
 export const sessionOperations = [findConversation, storedRefs, findConversationsByKey, listConversations, readMessages, readSaid, anyTainted];

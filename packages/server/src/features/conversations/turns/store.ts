@@ -5,6 +5,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
 import { operation, type OperationCall, query, type QueryTools, type Tx } from '../../../kernel/db/operation.ts';
 import type { Tables } from '../../../kernel/db/tables.ts';
+import { idBefore } from '../../../kernel/ids.ts';
 import { ofDeadBoot, whileLive } from '../../../kernel/owners.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
@@ -393,4 +394,33 @@ const turnById = query<{ id: string }, TurnRow>(({ db, p }) => db.selectFrom('tu
 /** Returns the row of a turn. */
 export const findTurn = operation('turns.find', async (tx, input: { readonly id: string }): Promise<TurnRow | undefined> => tx.get(turnById, input));
 
-export const turnOperations = [reserveForTurn, cacheStats, findTurn];
+// Ids are ordered by time, so no index of times is needed to find the oldest.
+const old = query<{ beforeId: string; beforeMs: number; limit: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('turn')
+    .select('id')
+    .where('id', '>=', 'tn_')
+    .where('id', '<', p('beforeId'))
+    .where('endedAtMs', '<', p('beforeMs'))
+    .where(sql<boolean>`not exists (select 1 from durable_turn where durable_turn.turn_id = turn.id)`)
+    .orderBy('id')
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
+);
+
+/** Deletes some turns that ended before a time; returns how many. Their messages belong to the conversation, and stay. */
+export const pruneTurns = operation('turns.prune', async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
+  const ids = (await tx.all(old, { ...input, beforeId: idBefore('tn', input.beforeMs) })).map(({ id }) => id);
+  if (ids.length > 0) await tx.build((db) => db.deleteFrom('turn').where('id', 'in', ids));
+  return ids.length;
+});
+
+const oldestOf = query<object, { atMs: number }>(({ db }) =>
+  db.selectFrom('turn').select('startedAtMs as atMs').where('id', '>=', 'tn_').orderBy('id').limit(1),
+);
+
+/** Returns the time of the oldest turn that is kept. */
+export const oldestTurn = operation('turns.oldest', async (tx): Promise<number | undefined> => (await tx.get(oldestOf, {}))?.atMs);
+
+export const turnOperations = [reserveForTurn, cacheStats, findTurn, pruneTurns, oldestTurn];

@@ -60,6 +60,9 @@ const insert = query<TaskRow>(({ db, each }) => db.insertInto('backgroundTask').
 
 const prune = query<{ atMs: number }>(({ db, p }) => db.deleteFrom('backgroundTask').where('state', '=', 'told').where('endedAtMs', '<', p('atMs')));
 
+/** Condition for a task whose result is not in the conversation yet. */
+export const isOpenTask = `background_task.state <> 'told'`;
+
 /** How long a row is kept after its result is in the conversation. */
 const keptMs = 7 * 24 * 60 * 60_000;
 

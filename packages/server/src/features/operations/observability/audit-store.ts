@@ -46,4 +46,20 @@ export const queryAudit = operation(
   },
 );
 
-export const auditOperations = [queryAudit];
+const old = query<{ beforeMs: number; limit: number }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('audit').select('seq').where('atMs', '<', p('beforeMs')).orderBy('atMs').limit(p('limit')),
+);
+
+/** Deletes some audit rows of before a time; returns how many. */
+export const pruneAudit = operation('audit.prune', async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
+  const seqs = (await tx.all(old, input)).map(({ seq }) => seq);
+  if (seqs.length > 0) await tx.build((db) => db.deleteFrom('audit').where('seq', 'in', seqs));
+  return seqs.length;
+});
+
+const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('audit').select('atMs').orderBy('atMs').limit(1));
+
+/** Returns the time of the oldest audit row that is kept. */
+export const oldestAudit = operation('audit.oldest', async (tx): Promise<number | undefined> => (await tx.get(oldest, {}))?.atMs);
+
+export const auditOperations = [queryAudit, pruneAudit, oldestAudit];

@@ -33,6 +33,7 @@ function system(changes: Partial<SystemDeps> = {}) {
     connections: () => ({ http: 2, websocket: 1 }),
     turns: () => ({ running: 0, queued: 0 }),
     storage: async () => ({ driver: 'sqlite', path: '/h/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' }),
+    retention: async () => ({ nextAtMs: 0, kept: [] }),
     nodes: async () => undefined,
     isReplaced: () => false,
     checkConfig: async () => {},

@@ -27,6 +27,7 @@ export interface SystemDeps {
   readonly connections: () => { readonly http: number; readonly websocket: number };
   readonly turns: () => { readonly running: number; readonly queued: number };
   readonly storage: () => Promise<DbStatus>;
+  readonly retention: () => Promise<NonNullable<Status['retention']>>;
   /** The daemons that share the database; undefined when this one has it alone. */
   readonly nodes: () => Promise<NonNullable<Status['nodes']> | undefined>;
   /** Whether another build of the program was installed meanwhile. */
@@ -75,6 +76,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           connections: deps.connections(),
           turns: deps.turns(),
           storage: await deps.storage(),
+          retention: await deps.retention(),
           ...(nodes !== undefined && { nodes }),
           restartNeeded: [...deps.configuration.restartNeeded],
           ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),

@@ -133,12 +133,14 @@ class SqliteDb implements Db {
   }
 
   async status(): Promise<DbStatus> {
-    const [bytes, walBytes] = await Promise.all([fileSize(this.#file), fileSize(`${this.#file}-wal`)]);
+    const telemetry = databaseFile(this.#options.dataDir, telemetryFileName);
+    const [bytes, walBytes, telemetryBytes] = await Promise.all([this.#file, `${this.#file}-wal`, telemetry].map(fileSize));
     return {
       driver: 'sqlite',
       path: this.#file,
-      bytes,
-      walBytes,
+      bytes: bytes ?? 0,
+      walBytes: walBytes ?? 0,
+      telemetryBytes: telemetryBytes ?? 0,
       schemaVersion: this.#schemaVersion,
       state: this.#files?.fault() === undefined ? this.#state : 'read_only',
     };

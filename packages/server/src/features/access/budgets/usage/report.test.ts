@@ -6,6 +6,7 @@ import { openInlineDb } from '../../../../kernel/db/sqlite/inline.ts';
 import { turnMigrations } from '../../../conversations/turns/migrations.ts';
 import { daysOf } from './days.ts';
 import { budgetMigrations } from '../migrations.ts';
+import { pruneCalls, usagePastOperations } from './past-store.ts';
 import { budgetOperations, rollUp, type UsageKey, type UsageQuery, usageReport } from '../store.ts';
 
 interface Call {
@@ -55,7 +56,10 @@ const slots = operation('test.slots', (tx) =>
 
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...budgetOperations, insert, lowerIds, slots], migrations: [...turnMigrations, ...budgetMigrations] });
+  db = await openInlineDb({
+    operations: [...budgetOperations, ...usagePastOperations, insert, lowerIds, slots],
+    migrations: [...turnMigrations, ...budgetMigrations],
+  });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -174,5 +178,38 @@ describe('a report', () => {
     ]);
     expect((await report(['agent'])).totals).toMatchObject({ calls: 25, costNano: 175 });
     expect((await report(['model'], { ranges: [{ name: '', fromMs: 900_003, toMs: 900_007 }] })).totals.calls).toBe(4);
+  });
+
+  test('stays the same when old calls are deleted, whatever the zone and the groups', async () => {
+    const [fromMs, toMs] = [at('2026-10-23T10:15:00Z'), at('2026-10-26T21:45:00Z')];
+    const calls: Call[] = [];
+    for (let [atMs, n] = [at('2026-10-23T00:07:00Z'), 0]; atMs < at('2026-10-27T00:00:00Z'); atMs += 13 * 60_000, n += 1)
+      calls.push({
+        atMs,
+        principalId: `p${n % 2}`,
+        agentId: `a${n % 3}`,
+        ...(n % 5 > 0 && { conversationRef: `cv_${n % 7}` }),
+        costNano: n % 11 === 0 ? null : 1_000_000_007 + n,
+      });
+    await db.write(insert, calls);
+    for (const limit of [100, 100, 100]) await db.write(rollUp, { limit });
+    const reports = async () => {
+      const found: unknown[] = [];
+      for (const zone of ['UTC', 'Asia/Kathmandu', 'Australia/Lord_Howe'])
+        for (const groupBy of [['day'], ['day', 'conversation'], ['agent', 'model'], ['conversation']] as const)
+          for (const only of [{}, { principalId: 'p1' }, { agentIds: ['a0', 'a2'] }])
+            found.push(await report(groupBy, { ranges: daysOf(fromMs, toMs, zone), ...only }));
+      return found;
+    };
+    const before = await reports();
+    const beforeMs = at('2026-10-26T03:00:00Z');
+    const deleted: number[] = [];
+    for (let count = 64; count === 64;) deleted.push((count = await db.write(pruneCalls, { beforeMs, limit: 64 })));
+    // Those that are not in the slots yet are kept.
+    expect(deleted).toEqual([64, 64, 64, 64, 44]);
+    expect(await reports()).toEqual(before);
+    while (await db.write(rollUp, { limit: 100 }));
+    while ((await db.write(pruneCalls, { beforeMs: 1e14, limit: 100 })) > 0);
+    expect(await reports()).toEqual(before);
   });
 });

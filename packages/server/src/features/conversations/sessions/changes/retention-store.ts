@@ -1,0 +1,41 @@
+import { idBefore } from '../../../../kernel/ids.ts';
+import { operation, query } from '../../../../kernel/db/operation.ts';
+
+interface Limit {
+  readonly beforeMs: number;
+  readonly limit: number;
+}
+
+// Ids are ordered by time, so no index of times is needed to find the oldest.
+const oldArchives = query<{ beforeId: string; limit: number }, { id: string }>(({ db, p }) =>
+  db.selectFrom('sessionArchive').select('id').where('id', '<', p('beforeId')).orderBy('id').limit(p('limit')),
+);
+
+/** Deletes some archives of conversations that were deleted before a time; returns how many. */
+export const pruneArchives = operation('sessions.pruneArchives', async (tx, { beforeMs, limit }: Limit): Promise<number> => {
+  const ids = (await tx.all(oldArchives, { beforeId: idBefore('ar', beforeMs), limit })).map(({ id }) => id);
+  if (ids.length > 0) await tx.build((db) => db.deleteFrom('sessionArchive').where('id', 'in', ids));
+  return ids.length;
+});
+
+const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('sessionArchive').select('archivedAtMs as atMs').orderBy('id').limit(1));
+
+/** Returns when the oldest archive that is kept was made. */
+export const oldestArchive = operation('sessions.oldestArchive', async (tx): Promise<number | undefined> => (await tx.get(oldest, {}))?.atMs);
+
+const oldestUse = query<object, { atMs: number }>(({ db, sql }) =>
+  db
+    .selectFrom('conversation')
+    .select('updatedAtMs as atMs')
+    .where(sql<boolean>`kind = 'sub-agent'`)
+    .orderBy('updatedAtMs')
+    .limit(1),
+);
+
+/** Returns when the conversation of a sub-agent that was not used for the longest time was used last. */
+export const oldestRunConversation = operation(
+  'sessions.oldestOfRuns',
+  async (tx): Promise<number | undefined> => (await tx.get(oldestUse, {}))?.atMs,
+);
+
+export const sessionRetentionOperations = [pruneArchives, oldestArchive, oldestRunConversation];
