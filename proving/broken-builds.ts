@@ -53,6 +53,7 @@ import { fewNodeCells } from './r32-nodes.ts';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
 import { proveTakeoverPromises } from './takeover-promises.ts';
 import { proveWrongClock } from './wrong-clock.ts';
+import { proveYear } from './year.ts';
 
 type Findings = readonly string[];
 interface Wrong {
@@ -191,6 +192,8 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     const cells = fewNodeCells.filter(({ stop }) => stop === 'tokens.revoke');
     return wrongOf(proveTakeoverPromises({ deaths: takenOver, stops: { cells, controls: [] }, seed, broken: 'stops-in-memory' }), /opens something/);
   },
+  'sums-deleted-with-calls': () =>
+    wrongOf(proveYear({ days: 95, pace: { turns: 6, callsPerTurn: 4, events: 0, subAgents: 1 }, broken: 'sums-deleted-with-calls' })),
   'swallowed-error': () => wrongOf(proveStorageFaults({ calls: [15, 25, 35], commits: 8, broken: 'swallowed-error' })),
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
   'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),

@@ -9,6 +9,7 @@ import { proveMissed } from './r8-missed.ts';
 import { killPoints, proveKilledTurns } from './r6-killed-turns.ts';
 import { proveClock } from './r9-clock.ts';
 import { proveWrongClock } from './wrong-clock.ts';
+import { growthOf, mib, proveYear, slowerOf } from './year.ts';
 
 /** The full forms of the proofs on time. */
 export function timeProofs({ seed, progress }: ProofOptions): Proofs {
@@ -102,6 +103,23 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
         promise: 'One start with the clock years wrong deletes nothing by age, ends no wait for an approval, and repeats nothing',
         figure: `three years ahead and behind, 30 and 10,000 days ahead: ${repeats} requests and webhooks came again: ${wrong.length} wrong`,
         caught: `ages counted by the clock: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async year() {
+      // 5 million calls and 20 million events in a year.
+      const pace = { turns: 3_425, callsPerTurn: 4, events: 54_795, subAgents: 40 };
+      const report = await proveYear({ days: 365, pace, progress });
+      const wrong = [...report.wrong, ...growthOf(report, pace), ...slowerOf(report)];
+      printFindings(wrong);
+      const broken = await proveYear({ days: 120, pace: { ...pace, turns: 100, events: 0 }, broken: 'sums-deleted-with-calls' });
+      const sizes = report.sizes.filter(({ day }) => [30, 120, 240, 365].includes(day));
+      const times = (of: typeof report.last) => Object.entries(of).map(([name, { p50, p95 }]) => `${name} ${p50.toFixed(1)} and ${p95.toFixed(1)}`);
+      return {
+        promise:
+          'Old records are deleted for a year: the database stays as small as documented, queries as fast as in the first week, and all sums exact',
+        figure: `${report.calls} calls of ${report.turns} turns, ${report.events} events; deleted ${counts(report.deleted)}; database and telemetry ${sizes.map(({ day, mainBytes, telemetryBytes }) => `${mib(mainBytes)} and ${mib(telemetryBytes)} MiB on day ${day}`).join(', ')}; queries (p50 and p95, ms): ${times(report.last).join(', ')} (first week: ${times(report.first).join(', ')}); event loop held ${report.loopMs.toFixed(1)} ms at most; ${wrong.length} wrong`,
+        caught: `sums deleted with their calls: ${broken.wrong.length} wrong`,
         good: wrong.length === 0 && broken.wrong.length > 0,
       };
     },

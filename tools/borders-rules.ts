@@ -104,6 +104,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     to: /^packages\/server\/src\//,
     reason: 'runs every write operation as storage threads of two daemons do',
   },
+  {
+    from: /^proving\/lib\/year-[a-z]+\.ts$/,
+    to: /^packages\/server\/src\//,
+    reason: 'lives a year by the operations themselves: through a daemon it would take days',
+  },
   { from: /^proving\/broken\//, to: /^packages\/server\/src\//, reason: 'names the types of the exports that it changes' },
   {
     from: /^packages\/server\/src\/transactions\/.*\.test\.ts$/,

@@ -4,7 +4,10 @@ import { oldestTurn, pruneTurns } from '../features/conversations/turns/store.ts
 import { oldestAudit, pruneAudit } from '../features/operations/observability/audit-store.ts';
 import type { KeptRecords } from '../features/operations/retention/api.ts';
 import { oldestTrace, pruneTraces } from '../features/operations/traces/prune-store.ts';
+import type { RetentionConfig } from '../features/operations/retention/config.ts';
 import { createRetention } from '../features/operations/retention/retention.ts';
+import type { Live } from '../kernel/config/live.ts';
+import type { Db } from '../kernel/db/db.ts';
 import type { Lanes } from '../kernel/lane.ts';
 import { findOpenTraces } from '../transactions/open-traces.ts';
 import { findEndedConversations, pruneConversation } from '../transactions/prune-conversation.ts';
@@ -17,34 +20,20 @@ export interface RetentionWiring {
   readonly cleared: (ref: string) => void;
 }
 
-/** Changes of conversations take no slot of an agent. */
-const maintenance = { group: 'maintenance', groupLimit: 16 };
+/** Wires the deletion of old records. */
+export function wireRetention({ building, core, live, db }: Assembly, { turns, ...deps }: RetentionWiring) {
+  const config = live(({ retention, observability }) => ({ ...retention, traceDays: observability.persistence.retentionDays }));
+  return building.use(createRetention({ ...core('retention'), kept: keptRecords({ db, config, ...deps }), isBusy: () => turns().running > 0 }));
+}
 
-/** Wires the deletion of old records: what is kept how long, and by which operations it is deleted. */
-export function wireRetention({ building, core, live, db }: Assembly, { lanes, turns, cleared }: RetentionWiring) {
-  const config = live((whole) => whole.retention);
-  const persistence = live((whole) => whole.observability.persistence);
+type KeptDeps = Omit<RetentionWiring, 'turns'> & {
+  readonly db: Pick<Db, 'read' | 'write' | 'telemetry'>;
+  readonly config: Pick<Live<RetentionConfig & { readonly traceDays: number }>, 'current'>;
+};
 
-  async function pruneConversations(
-    { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number },
-    signal: AbortSignal,
-  ): Promise<number> {
-    let deleted = 0;
-    // Each in its lane, like any change of a conversation.
-    const found = await db.read(findEndedConversations, { beforeMs, limit });
-    for (const { ref, principalId } of found) {
-      if (signal.aborted) return deleted;
-      // A turn that runs uses it: the next run looks again.
-      if (lanes.of(ref).running) continue;
-      using _lease = await lanes.acquire({ ...maintenance, key: ref, principalId, signal });
-      if (!(await db.write(pruneConversation, { ref, beforeMs }))) continue;
-      cleared(ref);
-      deleted += 1;
-    }
-    return deleted;
-  }
-
-  const kept: readonly KeptRecords[] = [
+/** Returns what is kept how long, and the operations that delete it. */
+export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRecords[] {
+  return [
     {
       name: 'modelCalls',
       days: () => config.current.turnDays,
@@ -61,16 +50,35 @@ export function wireRetention({ building, core, live, db }: Assembly, { lanes, t
     },
     {
       name: 'traces',
-      days: () => persistence.current.retentionDays,
+      days: () => config.current.traceDays,
       prune: async (due) => db.telemetry(pruneTraces, { ...due, most: config.current.maxTraces, open: await db.read(findOpenTraces, undefined) }),
       oldest: () => db.read(oldestTrace, undefined),
     },
     {
       name: 'subAgentConversations',
       days: () => config.current.subAgentConversationDays,
-      prune: pruneConversations,
+      prune: pruneConversations({ db, ...deps }),
       oldest: () => db.read(oldestRunConversation, undefined),
     },
   ];
-  return building.use(createRetention({ ...core('retention'), kept, isBusy: () => turns().running > 0 }));
+}
+
+/** Changes of conversations take no slot of an agent. */
+const maintenance = { group: 'maintenance', groupLimit: 16 };
+
+/** Deletes conversations of sub-agents one by one, each in its lane. */
+function pruneConversations({ db, lanes, cleared }: Omit<KeptDeps, 'config'>): KeptRecords['prune'] {
+  return async ({ beforeMs, limit }, signal) => {
+    let deleted = 0;
+    for (const { ref, principalId } of await db.read(findEndedConversations, { beforeMs, limit })) {
+      if (signal.aborted) return deleted;
+      // A turn that runs uses it: the next run checks again.
+      if (lanes.of(ref).running) continue;
+      using _lease = await lanes.acquire({ ...maintenance, key: ref, principalId, signal });
+      if (!(await db.write(pruneConversation, { ref, beforeMs }))) continue;
+      cleared(ref);
+      deleted += 1;
+    }
+    return deleted;
+  };
 }

@@ -1,0 +1,16 @@
+import { onPostgres } from '@gatehouse/testkit/sql';
+import { expect, test } from 'vitest';
+import { growthOf, proveYear } from './year.ts';
+
+const pace = { turns: 12, callsPerTurn: 4, events: 40, subAgents: 2 };
+
+test.skipIf(onPostgres)('old records are deleted, the sums of their calls stay, and a build that loses them is caught', async () => {
+  const [report, broken] = await Promise.all([
+    proveYear({ days: 130, pace }),
+    proveYear({ days: 95, pace: { ...pace, events: 0 }, broken: 'sums-deleted-with-calls' }),
+  ]);
+  expect(report.wrong).toEqual([]);
+  expect(growthOf(report, pace)).toEqual([]);
+  expect(Object.entries(report.deleted).filter(([name, count]) => count === 0 && name !== 'archives')).toEqual([]);
+  expect(broken.wrong.join('\n')).toMatch(/all conversations: \d+ calls/);
+});
