@@ -1,4 +1,4 @@
-import type { ActivityList, Health, ModelObject } from '@gatehouse/contract';
+import type { ActivityList, EventKind, Health, ModelObject } from '@gatehouse/contract';
 import {
   type BatchEntry,
   type BatchOutcomes,
@@ -39,12 +39,22 @@ export interface Client extends MediaCalls {
   readonly streamTurn: StreamTurn;
   /** Streams the events of the server, from now on or after an earlier event. */
   readonly events: Events;
-  /** `GET /api/activity`: returns the newest events that the token may see, oldest first; at most `limit` (default 50, maximum 100). */
-  activity(page?: { readonly limit?: number }, options?: CallOptions): Promise<ActivityList>;
+  /** `GET /api/activity`: returns the newest events that the token may see and that match, oldest first; at most `limit` (default 50, maximum 100). */
+  activity(page?: ActivityPage, options?: CallOptions): Promise<ActivityList>;
   /** Returns a complete completion. */
   readonly chat: Chat;
   /** Streams a completion. */
   readonly streamChat: StreamChat;
+}
+
+/** Filters of `activity`; times in milliseconds since the epoch. */
+export interface ActivityPage {
+  readonly limit?: number;
+  /** Id of an event: only earlier ones. */
+  readonly before?: number | undefined;
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  readonly kind?: EventKind | undefined;
 }
 
 const readTimeoutMs = 60_000;
@@ -101,8 +111,14 @@ export function createClient(options: ClientOptions): Client {
     models: async (callOptions = {}) => ((await get('/v1/models', callOptions)) as { data: ModelObject[] }).data,
     ...createTurns(http, changeTimeoutMs),
     events: createEvents(http),
-    activity: async ({ limit = 50 } = {}, callOptions = {}) => (await get(`/api/activity?limit=${limit}`, callOptions)) as ActivityList,
+    activity: async (page = {}, callOptions = {}) => (await get(`/api/activity?${queryOf(page)}`, callOptions)) as ActivityList,
     ...createMedia(http, { retry, readTimeoutMs, changeTimeoutMs }),
     ...createChat(http, changeTimeoutMs),
   };
+}
+
+function queryOf({ limit = 50, ...filter }: ActivityPage): string {
+  return Object.entries({ limit, ...filter })
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`]))
+    .join('&');
 }

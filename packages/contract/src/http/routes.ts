@@ -308,8 +308,14 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'The newest events that the token may see, oldest first.',
-    query: { limit: 'At most so many, 1 to 100; 50 otherwise.' },
+    summary: 'The newest events that the token may see, oldest first. With a filter, those that are stored: the last second may be missing.',
+    query: {
+      limit: 'At most so many, 1 to 100; 50 otherwise.',
+      before: 'Only events before this id, for the next page.',
+      since: 'First millisecond.',
+      until: 'The first millisecond that no longer counts.',
+      kind: 'Only this kind.',
+    },
     response: ActivityList,
   },
   apiAgents: {

@@ -4,8 +4,10 @@ import { createStore, type Store } from './store.ts';
 
 /** One line of the feed: an event of the gateway, or a gap where events were missed. */
 export interface FeedEntry {
-  /** Counts up from 1 in this tab. */
+  /** Counts up from 1 in this tab; negative for events from before. */
   readonly number: number;
+  /** Absent for kinds that are not kept, and for gaps. */
+  readonly id?: number | undefined;
   readonly kind: string;
   readonly payload: unknown;
   readonly atMs: number;
@@ -62,7 +64,13 @@ export function openLive(client: Client, onRefused: (error: unknown) => void): L
     for await (const { kind, id, payload } of events) {
       number += 1;
       lastEventId = id ?? lastEventId;
-      const entry: FeedEntry = { number, kind, payload, atMs: timestampOf(payload) ?? Date.now() };
+      const entry: FeedEntry = {
+        number,
+        ...(id !== undefined && kind !== 'gap' && { id: Number(id) }),
+        kind,
+        payload,
+        atMs: timestampOf(payload) ?? Date.now(),
+      };
       if (waiting.length === 0) setTimeout(flush, 50);
       waiting.push(entry);
       if (waiting.length > maxEntries) waiting.shift();

@@ -1,13 +1,13 @@
-import type { ParamsInput, Result } from '@gatehouse/contract';
+import type { ParamsInput } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { ago, dateTime, plural } from '../../data/format.ts';
+import { plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
-import { JsonTree } from '../../ui/json-tree.tsx';
-import { AdminOnly, Badge, Button, Empty, Failure, Field, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { AdminOnly, Button, Empty, Failure, Field, Page, Skeleton } from '../../ui/parts.tsx';
+import { AuditExport } from './audit-export.tsx';
+import { AuditTable } from './audit-table.tsx';
 
 type Query = ParamsInput<'obs.audit.query'>;
-type Row = Result<'obs.audit.query'>['rows'][number];
 
 interface Filters {
   readonly actionType: string;
@@ -23,7 +23,6 @@ interface Filters {
 const noFilters: Filters = { actionType: '', classification: '', outcome: '', principalId: '', target: '', since: '', until: '' };
 const classifications = ['read', 'mutate', 'destructive', 'security'] as const;
 const outcomes = ['success', 'failure', 'denied'] as const;
-const outcomeTones: Readonly<Record<string, Tone>> = { success: 'good', failure: 'bad', denied: 'warn' };
 const pageSize = 50;
 
 /** Recorded decisions and changes, and who made them. */
@@ -43,7 +42,11 @@ function Records() {
   );
   const { data } = found;
   return (
-    <Page title="Audit" lead="Decisions and changes, and who made them. Each is recorded together with the change, and kept.">
+    <Page
+      title="Audit"
+      lead="Decisions and changes, and who made them. Each is recorded together with the change, and kept."
+      actions={<AuditExport query={toQuery(filters)} />}
+    >
       <FilterForm
         onShow={(next) => {
           setFilters(next);
@@ -60,15 +63,7 @@ function Records() {
           {plural(data.rows.length, 'record')}
         </p>
       )}
-      {data !== undefined && data.rows.length > 0 && (
-        <ul className="feed" aria-label="Records">
-          {data.rows.map((row) => (
-            <li key={row.id}>
-              <AuditRow row={row} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {data !== undefined && data.rows.length > 0 && <AuditTable rows={data.rows} />}
       {(trail.length > 0 || data?.hasMore === true) && (
         <div className="pages">
           <Button small disabled={trail.length === 0} onClick={() => setTrail(trail.slice(0, -1))}>
@@ -146,41 +141,6 @@ function FilterForm({ onShow }: { readonly onShow: (filters: Filters) => void })
         </Button>
       </div>
     </form>
-  );
-}
-
-function AuditRow({ row: { id, at, kind, action, classification, outcome, severity, actor, target, refs } }: { readonly row: Row }) {
-  return (
-    <details className="feed-entry audit-entry">
-      <summary>
-        <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>
-          {ago(at)}
-        </time>
-        <span className="feed-kind">{action}</span>
-        <span className="feed-text">
-          <Badge tone={outcomeTones[outcome] ?? 'neutral'}>{outcome}</Badge> {[actor, target].filter((part) => part !== undefined).join(' → ')}
-        </span>
-      </summary>
-      <div>
-        <dl className="facts">
-          <dt>Recorded</dt>
-          <dd>{dateTime(at)}</dd>
-          <dt>Actor</dt>
-          <dd className="mono">{actor}</dd>
-          {target !== undefined && (
-            <>
-              <dt>Target</dt>
-              <dd className="mono">{target}</dd>
-            </>
-          )}
-          <dt>Kind</dt>
-          <dd>{[kind, classification, severity].join(', ')}</dd>
-          <dt>Id</dt>
-          <dd className="mono">{id}</dd>
-        </dl>
-        <JsonTree value={refs} name="refs" />
-      </div>
-    </details>
   );
 }
 

@@ -1,16 +1,16 @@
-import { memo, useMemo, useState } from 'react';
+import type { EventKind } from '@gatehouse/contract';
+import { useCallback, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { eventKinds } from '../../data/event-kinds.ts';
-import { clockTime, dateTime, plural } from '../../data/format.ts';
+import { joinEntries } from '../../data/event-history.ts';
+import { plural } from '../../data/format.ts';
 import type { FeedEntry, LiveState } from '../../data/live.ts';
 import { useStore } from '../../data/store.ts';
-import { JsonTree } from '../../ui/json-tree.tsx';
-import { Badge, Button, Empty, Page, type Tone } from '../../ui/parts.tsx';
-import { summarize } from './summary.ts';
+import { Badge, Button, Empty, Failure, Field, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { EventEntry } from './event-entry.tsx';
+import { categories, chooseRange, type EventFilters, filterEntries, noFilters, ranges } from './filters.ts';
+import { useHistory } from './use-history.ts';
 
-const categories = [...new Set(eventKinds.map(({ category }) => category))];
-const categoryOf = new Map<string, string>(eventKinds.map(({ kind, category }) => [kind, category]));
-const maxShown = 300;
+const shownAtFirst = 300;
 
 const connectionLabels: Record<LiveState['connection'], { readonly tone: Tone; readonly text: string }> = {
   connecting: { tone: 'neutral', text: 'Connecting…' },
@@ -19,7 +19,7 @@ const connectionLabels: Record<LiveState['connection'], { readonly tone: Tone; r
   refused: { tone: 'bad', text: 'Not connected' },
 };
 
-/** The live feed of events, newest first; it continues while other pages are open. */
+/** Stored events and those that arrive, newest first; the live feed continues while other pages are open. */
 export function EventsPage() {
   const { live, admin } = useSession();
   const { entries, connection } = useStore(live.state);
@@ -27,10 +27,25 @@ export function EventsPage() {
   const [off, setOff] = useState<ReadonlySet<string>>(new Set());
   const [query, setQuery] = useState('');
   const [frozen, setFrozen] = useState<readonly FeedEntry[]>();
-  const source = frozen ?? entries;
-  const shown = useMemo(() => filterEntries(source, off, query), [source, off, query]);
+  const [filters, setFilters] = useState<EventFilters>(noFilters);
+  /** Stored events up to this one are hidden. */
+  const [clearedTo, setClearedTo] = useState(0);
+  const history = useHistory(filters);
+  const arrived = frozen ?? entries;
+  const all = useMemo(
+    () =>
+      joinEntries(
+        history.entries.filter(({ id = 0 }) => id > clearedTo),
+        arrived,
+      ),
+    [history.entries, clearedTo, arrived],
+  );
+  const shown = useMemo(() => filterEntries(all, filters, { off, query }), [all, filters, off, query]);
+  const maxShown = shownAtFirst + history.entries.length;
   const behind = frozen === undefined ? 0 : (entries.at(-1)?.number ?? 0) - (frozen.at(-1)?.number ?? 0);
   const state = connectionLabels[connection];
+
+  const showOnly = useCallback((kind: EventKind) => setFilters((current) => ({ ...current, kind })), []);
 
   const toggle = (category: string): void => {
     const next = new Set(off);
@@ -51,6 +66,7 @@ export function EventsPage() {
           <Button
             icon="trash"
             onClick={() => {
+              setClearedTo(Math.max(clearedTo, ...all.map(({ id = 0 }) => id)));
               live.clear();
               setFrozen(undefined);
             }}
@@ -60,8 +76,14 @@ export function EventsPage() {
         </>
       }
     >
+      <TimeFilter filters={filters} onChange={setFilters} />
       <div className="toolbar">
-        <fieldset className="chips">
+        {filters.kind !== undefined && (
+          <Button small icon="close" label={`Show all kinds, not only ${filters.kind}`} onClick={() => setFilters({ ...filters, kind: undefined })}>
+            Only {filters.kind}
+          </Button>
+        )}
+        <fieldset className="chips" hidden={filters.kind !== undefined}>
           <legend className="visually-hidden">Categories</legend>
           {categories.map((category) => (
             <button key={category} type="button" className="chip" aria-pressed={!off.has(category)} onClick={() => toggle(category)}>
@@ -81,61 +103,68 @@ export function EventsPage() {
           Text deltas of answers
         </label>
       </div>
-      {shown.length === 0 ? (
-        <Empty title={entries.length === 0 ? 'No events since this tab was opened' : 'No matching events'}>
-          {entries.length === 0 && <p>Events appear here automatically, for example when you chat in another tab.</p>}
+      {history.error !== undefined && <Failure error={history.error} onRetry={history.reload} />}
+      {shown.length === 0 && history.loading && <Skeleton lines={6} />}
+      {shown.length === 0 && !history.loading && (
+        <Empty title={all.length === 0 ? 'No events' : 'No matching events'}>
+          {all.length === 0 && <p>Events appear here automatically, for example when you chat in another tab.</p>}
         </Empty>
-      ) : (
+      )}
+      {shown.length > 0 && (
         <>
-          <p className="hint">
-            {plural(shown.length, 'event')}
-            {shown.length > maxShown && `, showing the newest ${maxShown}`}
-          </p>
+          <p className="hint">{plural(shown.length, 'event')}</p>
           <ol className="feed">
             {shown.slice(0, maxShown).map((entry) => (
-              <li key={entry.number}>
-                <Entry entry={entry} />
+              <li key={entry.id ?? entry.number}>
+                <EventEntry entry={entry} onOnly={showOnly} />
               </li>
             ))}
           </ol>
         </>
       )}
+      {history.loadOlder !== undefined && (
+        <div className="pages">
+          <Button small disabled={history.loading} onClick={history.loadOlder}>
+            Load older events
+          </Button>
+        </div>
+      )}
     </Page>
   );
 }
 
-const Entry = memo(function Entry({ entry: { kind, payload, atMs } }: { readonly entry: FeedEntry }) {
-  const [open, setOpen] = useState(false);
-  if (kind === 'gap') return <p className="feed-gap">Some events are missing: the connection was lost for longer than the gateway keeps events.</p>;
+function TimeFilter({ filters, onChange }: { readonly filters: EventFilters; readonly onChange: (filters: EventFilters) => void }) {
   return (
-    <details className="feed-entry" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        <time dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
-          {clockTime(atMs)}
-        </time>
-        <span className={`feed-kind ${toneOf(kind)}`}>{kind}</span>
-        <span className="feed-text" dir="auto">
-          {summarize(payload)}
-        </span>
-      </summary>
-      {open && <JsonTree value={payload} />}
-    </details>
+    <div className="toolbar">
+      <fieldset className="chips">
+        <legend className="visually-hidden">Time</legend>
+        {ranges.map(({ id, name }) => (
+          <button
+            key={id}
+            type="button"
+            className="chip"
+            aria-pressed={filters.range === id}
+            onClick={() => onChange(chooseRange(filters, id, Date.now()))}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+      {filters.range === 'custom' && (
+        <>
+          <Field label="From">
+            {(id) => <input id={id} type="datetime-local" onChange={({ target }) => onChange({ ...filters, sinceMs: timeOf(target.value) })} />}
+          </Field>
+          <Field label="Until">
+            {(id) => <input id={id} type="datetime-local" onChange={({ target }) => onChange({ ...filters, untilMs: timeOf(target.value) })} />}
+          </Field>
+        </>
+      )}
+    </div>
   );
-});
-
-function toneOf(kind: string): Tone {
-  if (/error|exhausted|degraded|injection/.test(kind)) return 'bad';
-  if (/warn|cooldown|fallback/.test(kind)) return 'warn';
-  return /^message|^session/.test(kind) ? 'accent' : 'neutral';
 }
 
-function filterEntries(entries: readonly FeedEntry[], off: ReadonlySet<string>, query: string): readonly FeedEntry[] {
-  const wanted = query.trim().toLocaleLowerCase();
-  return entries
-    .filter(({ kind, payload }) => {
-      if (kind === 'gap') return true;
-      if (off.has(categoryOf.get(kind) ?? 'System')) return false;
-      return wanted === '' || kind.includes(wanted) || JSON.stringify(payload).toLocaleLowerCase().includes(wanted);
-    })
-    .toReversed();
+function timeOf(value: string): number | undefined {
+  const time = Date.parse(value);
+  return Number.isNaN(time) ? undefined : time;
 }

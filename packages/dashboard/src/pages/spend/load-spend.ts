@@ -34,7 +34,7 @@ export interface Spend {
   readonly by: Readonly<Record<Dimension, Usage>>;
 }
 
-const tableRows = 20;
+const tableRows = 200;
 
 /** Loads everything in one request; rows are sorted by cost, days by date. */
 export async function loadSpend(client: Client, about: Period & { readonly agentId: string | undefined }, signal: AbortSignal): Promise<Spend> {

@@ -99,7 +99,7 @@ function Report({ spend, measure }: { readonly spend: Spend; readonly measure: M
       </section>
       <div className="pair">
         {dimensions.map(({ id, name }) => (
-          <SpendTable key={id} dimension={id} name={name} report={spend.by[id]} measure={measure} />
+          <SpendTable key={`${id} ${measure}`} dimension={id} name={name} report={spend.by[id]} measure={measure} />
         ))}
       </div>
     </>

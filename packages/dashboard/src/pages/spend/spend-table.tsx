@@ -1,7 +1,11 @@
+import { useState } from 'react';
 import { count, money, percent, plural, shortCount } from '../../data/format.ts';
 import { ShareBar } from '../../ui/charts/share-bar.tsx';
 import { PageLink } from '../../ui/link.tsx';
-import { type Dimension, type Measure, measures, type Usage } from './load-spend.ts';
+import { saveCsv } from '../../ui/csv.ts';
+import { Button } from '../../ui/parts.tsx';
+import { SortHeading, useSorting } from '../../ui/sort.tsx';
+import { type Dimension, type Measure, measures, type Usage, type UsageRow } from './load-spend.ts';
 
 const operations: Readonly<Record<string, string>> = {
   interactive: 'turns',
@@ -9,7 +13,28 @@ const operations: Readonly<Record<string, string>> = {
   condensation: 'summaries of summaries',
   memoryReview: 'memory review',
   embedding: 'embeddings',
+  evaluation: 'evaluations, replays and tests',
 };
+
+const rowsAtFirst = 20;
+
+type SortColumn = 'name' | 'cost' | 'tokens' | 'cached' | 'calls';
+
+function cellOf(row: UsageRow, column: SortColumn): string | number | null {
+  if (column === 'name') return row.keys[0] ?? null;
+  if (column === 'cost') return row.costUsd;
+  if (column === 'tokens') return row.inputTokens + row.outputTokens;
+  if (column === 'calls') return row.calls;
+  return row.inputTokens === 0 ? null : row.cacheReadTokens / row.inputTokens;
+}
+
+function csvOf(heading: string, rows: readonly UsageRow[]) {
+  const titles = [heading, 'Cost (USD)', 'Input tokens', 'Output tokens', 'Cached input tokens', 'Saved (USD)', 'Calls', 'Calls without a price'];
+  return [
+    titles,
+    ...rows.map((row) => [row.keys[0], row.costUsd, row.inputTokens, row.outputTokens, row.cacheReadTokens, row.savedUsd, row.calls, row.unpriced]),
+  ];
+}
 
 /** Lists the largest items of spend in a table with a bar in each row. */
 export function SpendTable({
@@ -24,32 +49,48 @@ export function SpendTable({
   readonly measure: Measure;
 }) {
   const { valueOf } = measures.find(({ id }) => id === measure) ?? measures[0];
-  const rows = report.rows.toSorted((a, b) => valueOf(b) - valueOf(a));
+  const sorting = useSorting(report.rows, cellOf, { initial: { by: measure, descending: true }, descendingFirst: (column) => column !== 'name' });
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? sorting.rows : sorting.rows.slice(0, rowsAtFirst);
   const all = valueOf(report.totals);
+  const heading = name.replace('By ', '').replace(/^./, (letter) => letter.toUpperCase());
   return (
     <section className="panel" aria-label={name}>
-      <h2>{name}</h2>
+      <div className="panel-head">
+        <h2>{name}</h2>
+        <span className="grow" />
+        <Button
+          small
+          icon="download"
+          label={`Export ${name.toLowerCase()} as CSV`}
+          onClick={() => saveCsv(`spend-${name.toLowerCase().replace(' ', '-')}.csv`, csvOf(heading, sorting.rows))}
+        >
+          CSV
+        </Button>
+      </div>
       <div className="table-scroll" tabIndex={0} role="region" aria-label={`${name}, table`}>
         <table>
           <thead>
             <tr>
-              <th scope="col">{name.replace('By ', '').replace(/^./, (letter) => letter.toUpperCase())}</th>
-              <th scope="col" data-align="right">
+              <SortHeading sorting={sorting} by="name">
+                {heading}
+              </SortHeading>
+              <SortHeading sorting={sorting} by="cost" align="right">
                 Cost
-              </th>
-              <th scope="col" data-align="right">
+              </SortHeading>
+              <SortHeading sorting={sorting} by="tokens" align="right">
                 Tokens
-              </th>
-              <th scope="col" data-align="right">
+              </SortHeading>
+              <SortHeading sorting={sorting} by="cached" align="right">
                 Cached
-              </th>
-              <th scope="col" data-align="right">
+              </SortHeading>
+              <SortHeading sorting={sorting} by="calls" align="right">
                 Calls
-              </th>
+              </SortHeading>
             </tr>
           </thead>
           <tbody>
-            {rows.map((row) => (
+            {shown.map((row) => (
               <tr key={row.keys[0] ?? ''}>
                 <th scope="row" className="share-cell">
                   <NameOf dimension={dimension} name={row.keys[0] ?? null} />
@@ -69,6 +110,12 @@ export function SpendTable({
           </tbody>
         </table>
       </div>
+      {sorting.rows.length > rowsAtFirst && !isWhole && (
+        <Button small look="quiet" onClick={() => setWhole(true)}>
+          {`Show all ${count(sorting.rows.length)}`}
+        </Button>
+      )}
+      {report.truncated && <p className="hint">The most expensive {count(report.rows.length)}.</p>}
     </section>
   );
 }

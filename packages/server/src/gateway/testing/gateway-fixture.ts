@@ -157,6 +157,7 @@ const noEvents: EventsApi = {
   need: () => () => {},
   after: (id) => ({ entries: [], next: id }),
   recent: async () => [],
+  find: async () => [],
   digest: async () => ({ events: [], counts: {} }),
   viewOf: () => () => true,
 };

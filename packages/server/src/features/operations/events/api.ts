@@ -20,16 +20,25 @@ export interface EventPage {
   readonly next: number;
 }
 
+export interface EventFilter extends Pick<EventDigestQuery, 'beforeId' | 'untilMs' | 'limit'> {
+  readonly kind?: EventKind | undefined;
+  readonly sinceMs?: number | undefined;
+}
+
 export interface EventDigestQuery {
-  /** Kinds to find, with the category under which each is counted. */
-  readonly categories: Readonly<Record<string, string>>;
+  /** Kinds to find, with the category under which each is counted. `isPublic`: every caller sees it. */
+  readonly kinds: Readonly<Record<string, { readonly category: string; readonly isPublic: boolean }>>;
   readonly category: string | null;
   /** The principal that they belong to; anybody when null. */
   readonly owner: string | null;
   /** Only events of these agents; all when null. */
   readonly agentIds: readonly string[] | null;
   readonly afterId: number;
+  /** Only events before this one. */
+  readonly beforeId?: number | undefined;
   readonly sinceMs: number;
+  /** The first millisecond that no longer counts. */
+  readonly untilMs?: number | undefined;
   readonly limit: number;
   /** Events to read at most. */
   readonly maxRead: number;
@@ -63,6 +72,8 @@ export interface EventsApi {
   after(id: number): EventPage | Promise<EventPage>;
   /** Returns the newest events that the caller may see, oldest first, at most `limit`. */
   recent(identity: Identity, limit: number): Promise<readonly LoggedEvent[]>;
+  /** Returns stored events that the caller may see, newest last; they are at most about a second behind. */
+  find(identity: Identity, filter: EventFilter): Promise<readonly LoggedEvent[]>;
   /** Finds stored events, which are at most about a second behind. */
   digest(query: EventDigestQuery): Promise<EventDigest>;
   /** Returns a test for what a caller may see: its own conversations, or all for admins; never agents that its token does not name. */

@@ -47,6 +47,6 @@ export function decodeEntries({ heads, bodies }: BatchText): LogEntry[] {
     });
 }
 
-function isKnown(kind: string): kind is EventKind {
+export function isKnown(kind: string): kind is EventKind {
   return Object.hasOwn(events, kind);
 }

@@ -4,11 +4,11 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { BusEvent, EventBus } from '../../../kernel/event-bus.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { EventPage, EventsApi, LoggedEvent } from './api.ts';
-import { decodeEntries, endOf, isGap, type KeptEvent, type LogEntry } from './batch.ts';
+import { decodeEntries, endOf, isGap, isKnown, type KeptEvent, type LogEntry } from './batch.ts';
 import { Recorder, type RecorderLimits, recorderLimits } from './recorder.ts';
 import { EventRing, type RingBounds } from './ring.ts';
 import { batchesAfter, batchesBefore, digestEvents } from './store.ts';
-import { viewOf } from './visibility.ts';
+import { digestFor, viewOf } from './visibility.ts';
 
 export interface EventLimits extends RecorderLimits {
   /** Limits of the events in memory. */
@@ -31,6 +31,7 @@ export interface Events extends AsyncDisposable {
 export const eventLimits: EventLimits = { ...recorderLimits, ring: { maxCount: 4_096, maxBytes: 6 * 1024 * 1024 } };
 
 const pageBytes = 256 * 1024;
+const keptKinds = eventKinds.filter((kind) => declared[kind].transient !== true);
 
 /** Listens to the bus from the start on: numbers events, keeps them in memory and in the telemetry file, and delivers them. */
 export async function createEvents(deps: EventsDeps): Promise<Events> {
@@ -46,16 +47,13 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
     for (const hear of followers) hear(event);
   }
 
-  const stop = bus.listen(
-    eventKinds.filter((kind) => declared[kind].transient !== true),
-    (event) => {
-      const kept = logged(event, clock.now(), (lastId += 1));
-      ring.push(kept);
-      // Conversations of /v1 are not kept, so no file contains their text.
-      recorder.push('origin' in event.payload && event.payload.origin === 'v1' ? { ...kept, json: undefined } : kept);
-      deliver(kept);
-    },
-  );
+  const stop = bus.listen(keptKinds, (event) => {
+    const kept = logged(event, clock.now(), (lastId += 1));
+    ring.push(kept);
+    // Conversations of /v1 are not kept, so no file contains their text.
+    recorder.push('origin' in event.payload && event.payload.origin === 'v1' ? { ...kept, json: undefined } : kept);
+    deliver(kept);
+  });
 
   async function fromDisk(id: number): Promise<EventPage> {
     await recorder.begun;
@@ -81,6 +79,23 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
     lastId: () => lastId,
     viewOf,
     digest: (query) => db.search(digestEvents, query),
+    async find(identity, { kind, sinceMs = 0, ...filter }) {
+      const asked = {
+        ...digestFor(identity, kind === undefined ? keptKinds : [kind]),
+        category: null,
+        afterId: 0,
+        sinceMs,
+        maxRead: limits.kept.count,
+      };
+      const { events: found } = await db.search(digestEvents, { ...asked, ...filter });
+      return found
+        .flatMap((event): LoggedEvent[] =>
+          event.json === '' || !isKnown(event.kind)
+            ? []
+            : [{ id: event.id, kind: event.kind, owner: undefined, agentId: event.agentId ?? undefined, atMs: event.atMs, json: event.json }],
+        )
+        .toReversed();
+    },
     follow(hear) {
       followers.add(hear);
       return () => void followers.delete(hear);

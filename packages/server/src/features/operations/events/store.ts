@@ -147,7 +147,8 @@ const bodiesOf = query<{ lastId: number }, { bodies: string }>(({ db, p }) =>
 export const digestEvents = operation('events.digest', async (tx, asked: EventDigestQuery): Promise<EventDigest> => {
   const events: DigestedEvent[] = [];
   const counts: Record<string, number> = {};
-  let before = Number.MAX_SAFE_INTEGER;
+  // The row of the id may have older events too.
+  let before = asked.beforeId === undefined ? Number.MAX_SAFE_INTEGER : ((await tx.get(rowAt, { id: asked.beforeId }))?.lastId ?? asked.beforeId) + 1;
   for (let read = 0; read < asked.maxRead;) {
     const rows = await tx.all(headsBefore, { id: before });
     for (const { lastId, heads } of rows) {
@@ -156,10 +157,9 @@ export const digestEvents = operation('events.digest', async (tx, asked: EventDi
       const entries = parseJson(heads) as [id: number, kind: string | 0, atMs: number, owner: string | null, agentId: string | null][];
       read += entries.length;
       for (const [line, [id, kind, atMs, owner, agentId]] of [...entries.entries()].toReversed()) {
-        const category = kind === 0 ? undefined : asked.categories[kind];
-        if (category === undefined || kind === 0 || id <= asked.afterId || atMs < asked.sinceMs) continue;
-        if (asked.owner !== null && owner !== asked.owner) continue;
-        if (asked.agentIds !== null && (agentId === null || !asked.agentIds.includes(agentId))) continue;
+        const declared = kind === 0 ? undefined : asked.kinds[kind];
+        if (declared === undefined || kind === 0 || !isWithin(asked, id, atMs) || !isVisible(asked, declared.isPublic, owner, agentId)) continue;
+        const { category } = declared;
         counts[category] = (counts[category] ?? 0) + 1;
         const isWanted = asked.category === null || asked.category === category;
         if (isWanted && events.length + found.length < asked.limit) found.push({ id, kind, category, atMs, agentId, line });
@@ -173,5 +173,15 @@ export const digestEvents = operation('events.digest', async (tx, asked: EventDi
   }
   return { events, counts };
 });
+
+function isWithin({ afterId, beforeId = Infinity, sinceMs, untilMs = Infinity }: EventDigestQuery, id: number, atMs: number): boolean {
+  return id > afterId && id < beforeId && atMs >= sinceMs && atMs < untilMs;
+}
+
+/** The same rule as `viewOf`. */
+function isVisible({ owner, agentIds }: EventDigestQuery, isPublic: boolean, ownedBy: string | null, agentId: string | null): boolean {
+  if (agentIds !== null && !(agentId === null ? isPublic : agentIds.includes(agentId))) return false;
+  return owner === null || isPublic || ownedBy === owner;
+}
 
 export const eventOperations = [appendBatch, newestBatch, batchesAfter, batchesBefore, digestEvents];

@@ -18,6 +18,16 @@ const categories: Partial<Record<EventKind, DiagnosticCategory>> = {
   'session:cross_send': 'session',
 };
 
+const kindsOf = (mayShow: (kind: EventKind) => boolean) =>
+  Object.fromEntries(
+    Object.entries(categories)
+      // Only kinds of events are keys of the table.
+      .filter(([kind]) => mayShow(kind as EventKind))
+      .map(([kind, category]) => [kind, { category, isPublic: false }]),
+  );
+const forAdmins = kindsOf(() => true);
+const forOwners = kindsOf((kind) => events[kind].visibility === 'owner');
+
 /** Fields with ids, counts and codes; everything else may be content. */
 const shown: ReadonlySet<string> = new Set([
   'turnId',
@@ -62,10 +72,9 @@ export function createDiagnostics({ events: log, since, redactText }: Diagnostic
     'obs.diagnostics': async ({ category, limit, sinceMs }, call) => {
       refuseAgents(call);
       const isAdmin = allows(call.identity.scopes, 'admin');
-      const kinds = Object.entries(categories).filter(([kind]) => isAdmin || events[kind as EventKind].visibility !== 'admin');
       const { askedMs, upTo } = await since('diagnostics', sinceMs);
       const found = await log.digest({
-        categories: Object.fromEntries(kinds),
+        kinds: isAdmin ? forAdmins : forOwners,
         category: category ?? null,
         owner: isAdmin ? null : call.identity.principalId,
         agentIds: agentsFor(undefined, call),
