@@ -361,9 +361,9 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     const filters = page.getByRole('form', { name: 'Filters' });
     await filters.getByLabel('Action').fill('tokens.create');
     await filters.getByRole('button', { name: 'Show' }).click();
-    const records = page.getByRole('list', { name: 'Records' });
-    await expect.poll(() => records.getByRole('listitem').count()).toBe(1);
-    await records.getByText('tokens.create').click();
+    const records = page.getByRole('region', { name: 'Records' });
+    await expect.poll(() => records.locator('.audit-entry').count()).toBe(1);
+    await records.getByRole('button', { name: 'tokens.create' }).click();
     await records.getByText('refs:').waitFor();
     await filters.getByLabel('Outcome').selectOption('denied');
     await filters.getByRole('button', { name: 'Show' }).click();
@@ -461,7 +461,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       expect([part, await findingsInBothSchemes(page)]).toEqual([part, []]);
     }
     await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Audit' }).click();
-    await page.locator('.audit-entry').first().click();
+    await page.locator('.audit-entry').first().getByRole('button').click();
     expect(await findingsInBothSchemes(page)).toEqual([]);
   });
 

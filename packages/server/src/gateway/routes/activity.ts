@@ -17,7 +17,7 @@ const Query = z.strictObject({
   before: number,
   since: number,
   until: number,
-  kind: z.enum(eventKinds).optional(),
+  kind: z.enum(eventKinds, { error: 'expected a kind of event, such as message:sent' }).optional(),
   limit: z
     .string()
     .regex(/^\d{1,15}$/, { error: `expected a whole number from 1 to ${maxEntries}` })
