@@ -1,12 +1,5 @@
-import type { ActivityList, EventKind } from '@gatehouse/contract';
+import type { ActivityList } from '@gatehouse/contract';
 import type { FeedEntry } from './live.ts';
-
-/** Filters of stored events. */
-export interface HistoryFilter {
-  readonly kind: EventKind | undefined;
-  readonly sinceMs: number | undefined;
-  readonly untilMs: number | undefined;
-}
 
 /** Converts stored events to entries of the feed; their numbers come before those of the tab. */
 export function toEntries({ entries }: ActivityList): FeedEntry[] {

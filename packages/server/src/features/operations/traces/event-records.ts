@@ -97,6 +97,7 @@ const records: Recorded = {
     agentId,
     ...(conversationRef !== null && { conversationRef }),
     channelType: 'gateway',
+    channelId: 'inbox',
     outcome: 'ok',
     endReason: 'success',
     refs: { deliveryId: id },

@@ -71,6 +71,10 @@ test('a channel counts the deliveries of a webhook once each, without tests', as
   await server.client.call('webhooks.replay', { deliveryId: deliveryId ?? '' });
   await expect.poll(() => ended.filter(({ state }) => state === 'done').length).toBe(3);
   expect(await counts()).toEqual([['webhook', 'hook', 1, 0]]);
+  // The turn is a part of its delivery.
+  const { deliveries } = await server.client.call('obs.delivery.recent', {});
+  expect(deliveries.map(({ channelType, channelId, status }) => [channelType, channelId, status])).toEqual([['webhook', 'hook', 'success']]);
+  expect((await server.client.call('obs.delivery.stats', { includeSynthetic: true })).total).toBe(3);
 });
 
 test("diagnostics show a caller's own conversations without content, and admins all", async () => {
