@@ -18,91 +18,88 @@ interface Window {
   readonly untilMs: number;
 }
 
-interface LastTurn {
-  readonly outcome: string;
-  readonly endReason: string | null;
-  readonly isLate: number;
-  readonly delivered: number;
-  readonly count: number;
-}
+type LastTurn = Pick<TraceRow, 'outcome' | 'endReason' | 'errorKind' | 'toolErrors' | 'startedAtMs'>;
 
-/** Sessions by how their newest turn ended. */
+/** Returns the newest turn of each session. Records are numbered in the order in which they ended. */
 async function readSessions(tx: Tx, { fromMs, untilMs }: Window): Promise<LastTurn[]> {
   return tx.build<LastTurn>((db, sql) => {
     const newest = db
       .selectFrom('traceRecord')
-      .select([
-        'outcome',
-        'endReason',
-        sql<number>`case when started_at_ms >= ${sql.lit(untilMs - hourMs)} then 1 else 0 end`.as('isLate'),
-        sql<number>`case when outcome = 'degraded' and tool_errors > 0 and error_kind is null and end_reason = 'stop' then 1 else 0 end`.as(
-          'delivered',
-        ),
-        sql<number>`row_number() over (partition by coalesce(conversation_ref, id) order by started_at_ms desc, seq desc)`.as('age'),
-      ])
+      .select(sql<number>`max(seq)`.as('last'))
       .where('kind', '=', 'turn')
       .where('synthetic', '=', 0)
       .where('startedAtMs', '>=', fromMs)
       .where('startedAtMs', '<', untilMs)
+      .groupBy(sql`coalesce(conversation_ref, id)`)
       .as('newest');
     return db
-      .selectFrom(newest)
-      .select(['outcome', 'endReason', 'isLate', 'delivered', sql<number>`count(*)`.as('count')])
-      .where('age', '=', 1)
-      .groupBy(['outcome', 'endReason', 'isLate', 'delivered']);
+      .selectFrom('traceRecord')
+      .innerJoin(newest, 'newest.last', 'traceRecord.seq')
+      .select(['outcome', 'endReason', 'errorKind', 'toolErrors', 'startedAtMs']);
   });
 }
 
 const isDegraded = ({ outcome }: LastTurn) => outcome === 'failed' || outcome === 'degraded';
 
-function countSessions(rows: readonly LastTurn[]): SessionCounts {
-  const sum = (some: readonly LastTurn[]) => some.reduce((total, { count }) => total + count, 0);
-  const degraded = rows.filter(isDegraded);
-  return { total: sum(rows), degraded: sum(degraded), delivered: sum(degraded.filter(({ delivered }) => delivered === 1)) };
+/** Whether it was answered although a tool failed. */
+const isDelivered = ({ outcome, endReason, errorKind, toolErrors }: LastTurn) =>
+  outcome === 'degraded' && toolErrors > 0 && errorKind === null && endReason === 'stop';
+
+function countSessions(turns: readonly LastTurn[]): SessionCounts {
+  return { total: turns.length, degraded: turns.filter(isDegraded).length, delivered: turns.filter(isDelivered).length };
 }
 
-interface Sums {
-  readonly turns: number | null;
-  readonly tokens: number | null;
+/** Records that agree in these columns, as sums: there are few such groups. */
+interface Group {
+  readonly kind: string;
+  readonly errorKind: string | null;
+  readonly endReason: string | null;
+  readonly agentId: string | null;
+  readonly channelType: string | null;
+  readonly isOffSession: number;
+  readonly count: number;
+  readonly tokens: number;
   readonly costNano: number | null;
-  readonly offSessionNano: number | null;
-  readonly withSteps: number | null;
 }
 
-async function readSums(tx: Tx, { fromMs, untilMs }: Window): Promise<Sums> {
-  const [sums] = await tx.build<Sums>((db, sql) =>
-    db
+async function readGroups(tx: Tx, { fromMs, untilMs }: Window): Promise<Group[]> {
+  return tx.build<Group>((db, sql) => {
+    const offSession = sql<number>`case when conversation_ref is null then 1 else 0 end`;
+    return db
       .selectFrom('traceRecord')
       .select([
-        sql<number | null>`sum(case when kind = 'turn' then 1 else 0 end)`.as('turns'),
-        sql<number | null>`sum(input_tokens + output_tokens)`.as('tokens'),
+        'kind',
+        'errorKind',
+        'endReason',
+        'agentId',
+        'channelType',
+        offSession.as('isOffSession'),
+        sql<number>`count(*)`.as('count'),
+        sql<number>`sum(input_tokens + output_tokens)`.as('tokens'),
         sql<number | null>`sum(cost_nano)`.as('costNano'),
-        sql<number | null>`sum(case when conversation_ref is null then cost_nano end)`.as('offSessionNano'),
-        sql<number | null>`count(*)`.as('withSteps'),
       ])
       .where('synthetic', '=', 0)
       .where('startedAtMs', '>=', fromMs)
-      .where('startedAtMs', '<', untilMs),
-  );
-  return sums ?? { turns: 0, tokens: 0, costNano: null, offSessionNano: null, withSteps: 0 };
+      .where('startedAtMs', '<', untilMs)
+      .groupBy(['kind', 'errorKind', 'endReason', 'agentId', 'channelType', offSession]);
+  });
 }
 
 type Grouped = 'errorKind' | 'endReason' | 'agentId' | 'channelType';
 
-/** Counts turns by a column, the most frequent first. */
-async function countBy(tx: Tx, column: Grouped, { fromMs, untilMs }: Window): Promise<{ readonly name: string | null; readonly count: number }[]> {
-  return tx.build<{ name: string | null; count: number }>((db, sql) =>
-    db
-      .selectFrom('traceRecord')
-      .select([`${column} as name`, sql<number>`count(*)`.as('count')])
-      .where('kind', '=', 'turn')
-      .where('synthetic', '=', 0)
-      .where('startedAtMs', '>=', fromMs)
-      .where('startedAtMs', '<', untilMs)
-      .groupBy(column)
-      .orderBy('count', 'desc')
-      .orderBy('name'),
-  );
+/** Counts records by a column, the most frequent first; equal counts in alphabetical order. */
+function countBy(groups: readonly Group[], column: Grouped): { readonly name: string | null; readonly count: number }[] {
+  const counts = new Map<string | null, number>();
+  for (const group of groups) counts.set(group[column], (counts.get(group[column]) ?? 0) + group.count);
+  return [...counts].map(([name, count]) => ({ name, count })).toSorted((a, b) => b.count - a.count || ((a.name ?? '') < (b.name ?? '') ? -1 : 1));
+}
+
+const sumOf = (groups: readonly Group[], name: 'count' | 'tokens') => groups.reduce((sum, group) => sum + group[name], 0);
+
+/** Null when no price is known. */
+function costOf(groups: readonly Group[]): number | null {
+  const priced = groups.flatMap(({ costNano }) => (costNano === null ? [] : [costNano]));
+  return priced.length === 0 ? null : priced.reduce((sum, nano) => sum + nano, 0);
 }
 
 /** Returns a page of records, newest first, below `before`. */
@@ -198,7 +195,7 @@ const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]
 
 function causesOf(rows: readonly LastTurn[]): Record<string, number> {
   const causes = new Map<string, number>();
-  for (const { endReason, count } of rows.filter(isDegraded)) causes.set(endReason ?? 'unknown', (causes.get(endReason ?? 'unknown') ?? 0) + count);
+  for (const { endReason } of rows.filter(isDegraded)) causes.set(endReason ?? 'unknown', (causes.get(endReason ?? 'unknown') ?? 0) + 1);
   return Object.fromEntries([...causes].toSorted(byName));
 }
 
@@ -208,23 +205,26 @@ const named = (rows: readonly { readonly name: string | null }[]) => rows.flatMa
 export const readHealth = operation('diagnosis.health', async (tx, { untilMs, windowHours }: HealthInput): Promise<HealthFacts> => {
   const window = { fromMs: untilMs - Math.round(windowHours * hourMs), untilMs };
   const sessions = await readSessions(tx, window);
-  const sums = await readSums(tx, window);
-  const errors = await countBy(tx, 'errorKind', window);
-  const reasons = await countBy(tx, 'endReason', window);
+  const groups = await readGroups(tx, window);
+  const turns = groups.filter(({ kind }) => kind === 'turn');
   const steps = await readSteps(tx, window);
   return {
     windowHours,
     sessions: countSessions(sessions),
-    lastHour: countSessions(sessions.filter(({ isLate }) => isLate === 1)),
+    lastHour: countSessions(sessions.filter(({ startedAtMs }) => startedAtMs >= untilMs - hourMs)),
     degradedByCause: causesOf(sessions),
-    errorKinds: errors.flatMap(({ name, count }) => (name === null ? [] : [{ kind: name, count }])),
-    exitReasons: Object.fromEntries(reasons.map(({ name, count }) => [name ?? 'unknown', count] as const).toSorted(byName)),
-    turns: sums.turns ?? 0,
-    tokens: sums.tokens ?? 0,
-    costNano: sums.costNano,
-    offSessionNano: sums.offSessionNano,
-    agents: named(await countBy(tx, 'agentId', window)).toSorted(),
-    channels: named(await countBy(tx, 'channelType', window)).toSorted(),
+    errorKinds: countBy(turns, 'errorKind').flatMap(({ name, count }) => (name === null ? [] : [{ kind: name, count }])),
+    exitReasons: Object.fromEntries(
+      countBy(turns, 'endReason')
+        .map(({ name, count }) => [name ?? 'unknown', count] as const)
+        .toSorted(byName),
+    ),
+    turns: sumOf(turns, 'count'),
+    tokens: sumOf(groups, 'tokens'),
+    costNano: costOf(groups),
+    offSessionNano: costOf(groups.filter(({ isOffSession }) => isOffSession === 1)),
+    agents: named(countBy(turns, 'agentId')).toSorted(),
+    channels: named(countBy(turns, 'channelType')).toSorted(),
     tools: Object.fromEntries([...steps.tools].toSorted(byName)),
     breakerTrips: steps.breakerTrips,
     servedBelow: steps.servedBelow,
@@ -233,6 +233,6 @@ export const readHealth = operation('diagnosis.health', async (tx, { untilMs, wi
     gates: [...steps.gates].toSorted(byName).map(([agentId, counts]) => ({ agentId, ...counts })),
     autonomy: await readAutonomy(tx, window, steps.events, steps.breakerTrips),
     read: steps.read,
-    skipped: Math.max(0, (sums.withSteps ?? 0) - steps.read),
+    skipped: Math.max(0, sumOf(groups, 'count') - steps.read),
   };
 });
