@@ -72,6 +72,8 @@ test.each([
   ['agent = second and tools = 2 and toolErrors > 0', ['tools:web']],
   ['channel = gateway and chat = kitchen', ['fine:web']],
   ['channel != gateway', ['tools:web', 'failed:web']],
+  ['not channel = gateway', ['tools:web', 'failed:web']],
+  ['not (channel ~ gate or channel in (gateway))', ['tools:web', 'failed:web']],
   ['tokens = 110 and input = 100 and output = 10 and cached = 40 and calls = 1', ['tools:web', 'failed:web', 'fine:web']],
   ['session = "x\' or 1=1 --"', []],
 ] as const)('where %s finds %j', async (where, sessions) => {

@@ -37,7 +37,7 @@ const numberColumns: Readonly<Record<NumberField, string>> = {
   toolErrors: 'tool_errors',
 };
 
-/** Compiles a condition. Values are parameters; names of columns come from the closed lists here. Nothing compares as unknown: an absent text is ''. */
+/** Compiles a condition. Values are parameters; names of columns come from the closed lists here. */
 export function whereSql(where: Where, sql: Sql, dialect: Dialect, condition: Condition): Expression<SqlBool> {
   switch (condition.kind) {
     case 'and':
@@ -54,16 +54,22 @@ export function whereSql(where: Where, sql: Sql, dialect: Dialect, condition: Co
     case 'text': {
       const { field, operator, values } = condition;
       if (field === 'tool') return toolSql(sql, dialect, operator, values);
-      return compared(sql, sql.raw(`coalesce(${textColumns[field]}, '')`), operator, values);
+      return compared(sql, sql.raw(textColumns[field]), operator, values);
     }
   }
 }
 
+/** Never unknown, which `not` would not turn around, and in a form for which the engines use an index. */
 function compared(sql: Sql, column: Expression<unknown>, operator: TextOperator, values: readonly string[]): Expression<SqlBool> {
   const [first = ''] = values;
-  if (operator === 'in') return sql<SqlBool>`${column} in (${sql.join(values)})`;
-  if (operator === '~') return sql<SqlBool>`substr(${column}, 1, ${sql.lit(Array.from(first).length)}) = ${first}`;
-  return sql<SqlBool>`${column} ${sql.raw(operator)} ${first}`;
+  if (operator === '!=') return sql<SqlBool>`(${column} <> ${first} or ${column} is null)`;
+  const matches =
+    operator === 'in'
+      ? sql`${column} in (${sql.join(values)})`
+      : operator === '~'
+        ? sql`substr(${column}, 1, ${sql.lit(Array.from(first).length)}) = ${first}`
+        : sql`${column} = ${first}`;
+  return sql<SqlBool>`(${matches} and ${column} is not null)`;
 }
 
 /** Whether one of the tool steps has this name; `!=`: none has. Records without tool calls are not opened. */
@@ -73,6 +79,14 @@ function toolSql(sql: Sql, dialect: Dialect, operator: TextOperator, values: rea
   const name = isSqlite ? sql`json_extract(step.value, '$.name')` : sql`(step.value ->> 'name')`;
   const steps = isSqlite ? sql`json_each(detail_json, '$.steps') as step` : sql`json_array_elements(detail_json::json -> 'steps') as step(value)`;
   const matches = compared(sql, name, operator === '!=' ? '=' : operator, values);
-  const found = sql<SqlBool>`(tool_calls > 0 and exists (select 1 from ${steps} where ${kind} = 'tool' and ${matches}))`;
+  const mentioned = sql.join(
+    values.map((value) => {
+      // As the recorder writes it; cheaper than to parse the steps of every record.
+      const text = `"name":${operator === '~' ? JSON.stringify(value).slice(0, -1) : JSON.stringify(value)}`;
+      return isSqlite ? sql`instr(detail_json, ${text}) > 0` : sql`strpos(detail_json, ${text}) > 0`;
+    }),
+    sql` or `,
+  );
+  const found = sql<SqlBool>`(tool_calls > 0 and (${mentioned}) and exists (select 1 from ${steps} where ${kind} = 'tool' and ${matches}))`;
   return operator === '!=' ? sql<SqlBool>`(not ${found})` : found;
 }
