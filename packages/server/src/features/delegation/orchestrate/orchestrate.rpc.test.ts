@@ -77,6 +77,17 @@ describe.skipIf(!hasJail)('a script', () => {
       exitCode: 0,
       toolCalls: [{ tool: 'read', capability: 'orch:read', decision: 'allow', count: 1 }],
     });
+    const [found] = (await server.client.call('obs.trace.search', { where: 'tool = orchestrate', limit: 1 })).rows;
+    const { orchestrate } = await server.client.call('obs.explain', { traceId: found?.traceId ?? '' });
+    expect(orchestrate).toMatchObject([
+      {
+        runId: expect.stringMatching(/^sc_/),
+        outcome: 'success',
+        exitCode: 0,
+        toolCalls: [{ tool: 'ls', decision: 'allow', count: 1 }],
+        savings: {},
+      },
+    ]);
     expect(audited.find(({ tool }) => tool === 'read')).toMatchObject({
       decision: 'allow',
       method: 'tool.invoke',

@@ -101,7 +101,13 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
       isError: true,
     });
     expect(await sh('kill -TERM $$')).toMatchObject({ content: expect.stringContaining('[ended by SIGTERM'), isError: true });
-    expect(await exec(['no-such-program'])).toMatchObject({ content: expect.stringContaining('[exit code 127'), isError: true });
+    expect(await exec(['no-such-program'])).toMatchObject({
+      content: expect.stringContaining('[exit code 127'),
+      isError: true,
+      traced: { errorKind: 'missing_dependency', facts: { exitCode: 127 } },
+    });
+    expect(await exec(['node', '-e', 'require("left-pad")'])).toMatchObject({ isError: true, traced: { errorKind: 'missing_dependency' } });
+    expect((await exec(['false'])).traced).toEqual({ facts: { exitCode: 1 } });
     expect((await exec(['cat'], { stdin: 'line\n' })).content).toMatch(/\]\nline\n$/);
     expect((await exec(['node', '-p', 'process.version'])).content).toContain(process.version);
   });
