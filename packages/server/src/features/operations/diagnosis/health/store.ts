@@ -134,7 +134,6 @@ class StepCounts {
     const { kind, facts } = record;
     this.read += 1;
     if (typeof facts['servedBelowConfigured'] === 'string' && facts['servedBelowConfigured'] !== '') this.servedBelow += 1;
-    if (kind === 'breaker' && facts['event'] === 'opened') this.breakerTrips += 1;
     if (kind === 'wake_gate') this.#addGate(record);
     if (kind === 'pipeline') this.#addAuthored(facts);
     if (kind === 'autonomy') this.#addEvent(String(facts['event']));

@@ -29,11 +29,9 @@ export function mcpServerOf(tool: string): string | undefined {
   return /^mcp__(.+?)--/u.exec(tool)?.[1];
 }
 
-function breakerOpened({ steps, records, tools }: Case): Match | undefined {
+function breakerOpened({ steps, tools }: Case): Match | undefined {
   const opened = steps.find(({ step }) => step.kind === 'breaker' && step.facts?.['event'] === 'opened');
   if (opened !== undefined) return { subject: opened.step.name, count: countFact(opened.step.facts?.['failures']) };
-  const record = records.find(({ kind, facts }) => kind === 'breaker' && facts['event'] === 'opened');
-  if (record !== undefined) return { subject: record.model ?? textFact(record.facts['name']), count: countFact(record.facts['failures']) };
   const most = mostFrequent(tools.filter(isFailed).map(({ step }) => step.name));
   return most !== undefined && most.count >= repeatedFailures ? { subject: most.name, count: most.count } : undefined;
 }
