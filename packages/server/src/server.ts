@@ -96,7 +96,17 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   const { web, skills, mcp, workspace, approvals, shell, openedJail } = tooling;
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, late.tools.value.current());
-  const conversations = wireConversations(assembly, { ...late, agents: agents.api, models, work: budgets.work, fence, lanes, tooling, toolsOf });
+  const conversations = wireConversations(assembly, {
+    ...late,
+    agents: agents.api,
+    models,
+    work: budgets.work,
+    fence,
+    lanes,
+    tooling,
+    toolsOf,
+    forgetTraces: foundation.kept.forget,
+  });
   const { context, sessions, keptLanes } = conversations;
   const { turns, background } = await wireTurns(assembly, {
     ...late,

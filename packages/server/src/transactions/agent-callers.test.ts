@@ -81,6 +81,7 @@ beforeEach(async () => {
     resetSession,
     resetConversation,
     compact: async () => ({ messageCount: 1, tokensBefore: 1, tokensAfter: 1, summaries: 0, method: 'none' }),
+    forgetTraces: async () => {},
     cleared: () => {},
     clearing: async () => ({ [Symbol.dispose]() {} }),
     stop: () => {},

@@ -28,6 +28,7 @@ export interface ConversationsWiring {
   /** Returns all tools that an agent can see; the same array until one changes. */
   readonly toolsOf: (agent: Agent) => readonly Tool[];
   readonly stops: Late<Stops>;
+  readonly forgetTraces: (conversationRef: string) => Promise<void>;
 }
 export type Conversations = ReturnType<typeof wireConversations>;
 
@@ -53,6 +54,7 @@ export function wireConversations({ building, core, clock }: Assembly, { agents,
       deleteConversation,
       resetSession,
       resetConversation,
+      forgetTraces: deps.forgetTraces,
       compact: context.api.compact,
       lanes,
       cleared: (ref) => stops.value.messagesRemoved(ref),

@@ -1,4 +1,4 @@
-import type { TraceRecord } from '@gatehouse/contract';
+import type { TracedError, TracedText, TraceRecord } from '@gatehouse/contract';
 import { parseJson } from '../../../kernel/json.ts';
 import type { EndedRecord } from './api.ts';
 import type { TraceRow } from './tables.ts';
@@ -74,3 +74,23 @@ export function fromRow(row: TraceRow): EndedRecord {
     ...detail,
   };
 }
+
+/** Returns the detail of a row without what texts, results and errors said; digests and sizes stay. */
+export function withoutTexts(detailJson: string): string {
+  if (!detailJson.includes('"preview":') && !detailJson.includes('"text":')) return detailJson;
+  const { error, steps, ...rest } = parseJson(detailJson) as TraceDetail;
+  const bare: TraceDetail = {
+    ...rest,
+    error: error === null ? null : withoutSentence(error),
+    steps: steps.map(({ error: failure, input, output, ...step }) => ({
+      ...step,
+      ...(failure !== undefined && { error: withoutSentence(failure) }),
+      ...(input !== undefined && { input: withoutPreview(input) }),
+      ...(output !== undefined && { output: withoutPreview(output) }),
+    })),
+  };
+  return JSON.stringify(bare);
+}
+
+const withoutSentence = ({ text: _text, ...error }: TracedError): TracedError => error;
+const withoutPreview = ({ preview: _preview, ...text }: TracedText): TracedText => text;

@@ -1,4 +1,5 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { withoutTexts } from './record-row.ts';
 import type { TraceRow } from './tables.ts';
 
 const columns = [
@@ -134,4 +135,37 @@ export const findRecords = operation(
 /** Root runs of one answer at most. */
 const maxRoots = 50;
 
-export const traceOperations = [appendRecords, findRecords];
+const pageOfConversation = query<{ ref: string; afterSeq: number; limit: number }, { seq: number; detailJson: string }>(({ db, p }) =>
+  db
+    .selectFrom('traceRecord')
+    .select(['seq', 'detailJson'])
+    .where('conversationRef', '=', p('ref'))
+    .where('seq', '>', p('afterSeq'))
+    .orderBy('seq')
+    .limit(p('limit')),
+);
+
+const replaceDetail = query<{ seq: number; detailJson: string }>(({ db, p }) =>
+  db
+    .updateTable('traceRecord')
+    .set({ detailJson: p('detailJson') })
+    .where('seq', '=', p('seq')),
+);
+
+/** Records of one transaction of `stripTexts`, so that other writes can run in between. */
+const strippedAtOnce = 50;
+
+/** Removes the texts from some records of a conversation; returns the last of them, undefined when there are no more. */
+export const stripTexts = operation(
+  'traces.stripTexts',
+  async (tx, { ref, afterSeq }: { readonly ref: string; readonly afterSeq: number }): Promise<number | undefined> => {
+    const rows = await tx.all(pageOfConversation, { ref, afterSeq, limit: strippedAtOnce });
+    for (const { seq, detailJson } of rows) {
+      const stripped = withoutTexts(detailJson);
+      if (stripped !== detailJson) await tx.run(replaceDetail, { seq, detailJson: stripped });
+    }
+    return rows.length < strippedAtOnce ? undefined : rows.at(-1)?.seq;
+  },
+);
+
+export const traceOperations = [appendRecords, findRecords, stripTexts];

@@ -66,6 +66,7 @@ test('a turn keeps its model calls and tool calls with their tokens, cost and ou
     { kind: 'tool', name: 'note', parent: undefined, outcome: 'ok' },
     { kind: 'model', name: 'mock/mock-fast', parent: undefined, outcome: 'ok' },
     { kind: 'attempt', name: 'mock/mock-fast', parent: 4, outcome: 'ok' },
+    { kind: 'outcome', name: 'success', parent: undefined, outcome: 'ok' },
   ]);
   const sum = (record?.steps ?? []).filter(({ kind }) => kind === 'attempt').reduce((total, { costNano }) => total + (costNano ?? 0), 0);
   expect(record?.costNano).toBe(sum);
@@ -96,6 +97,18 @@ test('a failed turn keeps what the provider said for owners, and only its kind f
     expect(records).toMatchObject([{ outcome: 'failed', error: { kind: 'auth' } }]);
     expect(JSON.stringify(records).includes('Bananas')).toBe(client === server.client);
   }
+});
+
+test.each(['session.delete', 'session.reset_conversation'] as const)('%s removes the texts from the traces of the conversation', async (method) => {
+  await server.client.call('config.patch', { path: 'observability.content', value: 'full', confirm: true });
+  const { traceId, conversationRef } = await server.client.call('agent.execute', { message: 'FAIL', sessionKey: `root:${method}` });
+  const { traceId: other } = await server.client.call('agent.execute', { message: 'FAIL', sessionKey: `other:${method}` });
+  if (method === 'session.delete') await server.client.call(method, { conversationRef });
+  else await server.client.call(method, { conversationRef, memory: false });
+  const textOf = async (ref: string) => JSON.stringify((await server.client.call('obs.trace.get', { ref })).records);
+  expect(await textOf(traceId)).toContain('"digest"');
+  expect(await textOf(traceId)).not.toMatch(/"preview"|"text"|dry/);
+  expect(await textOf(other)).toContain('the pen is dry');
 });
 
 test('nobody sees the trace of another principal', async () => {

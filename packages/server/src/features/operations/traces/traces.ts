@@ -11,6 +11,7 @@ import { createGetTrace, type GetTraceDeps } from './get-trace.ts';
 import { recordEvents } from './event-records.ts';
 import { toWorkRecord } from './work-record.ts';
 import { RunningTraces } from './running-traces.ts';
+import { stripTexts } from './store.ts';
 import { TraceRecorder } from './recorder.ts';
 
 export interface TracesDeps {
@@ -28,6 +29,8 @@ export interface Traces {
   readonly methods: HandlersOf<'obs.trace.get'>;
   /** Stores what has ended and is not stored yet. */
   readonly flush: () => Promise<void>;
+  /** Removes the texts from the records of a conversation whose messages are about to be deleted. Never fails. */
+  readonly forget: (conversationRef: string) => Promise<void>;
   /** Returns the turns that run now. */
   readonly running: () => readonly TraceRecord[];
 }
@@ -51,12 +54,21 @@ export function createTraces({ db, bus, clock, log, config, redact, feedbackOf }
   };
   const events = recordEvents(bus, api.work);
   const flush = () => recorder.flush();
+  async function forget(ref: string): Promise<void> {
+    try {
+      await flush();
+      for (let seq: number | undefined = 0; seq !== undefined;) seq = await db.telemetry(stripTexts, { ref, afterSeq: seq });
+    } catch (error) {
+      log.error({ err: error, conversationRef: ref }, 'Failed to remove the texts from the traces of a conversation');
+    }
+  }
   const reads = { flush, running: () => running.records() };
   const methods = createGetTrace({ db, feedbackOf, ...reads });
   return {
     api,
     methods,
     ...reads,
+    forget,
     async [Symbol.asyncDispose]() {
       events[Symbol.dispose]();
       await flush();

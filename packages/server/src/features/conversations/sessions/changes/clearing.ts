@@ -27,6 +27,8 @@ export interface ClearingDeps {
   readonly resetConversation: Operation<Erasure, Erased>;
   /** Called when a conversation was reset or deleted, to stop what still runs for it. */
   readonly cleared: (ref: string) => void;
+  /** Removes what traces keep of the texts of a conversation. */
+  readonly forgetTraces: (ref: string) => Promise<void>;
   /** Aborts the turns of a conversation and their background work before it is deleted. */
   readonly stop: (ref: string) => void;
   /** Ends the approval waits of a conversation before it is cleared, and blocks new ones until disposed. */
@@ -64,6 +66,8 @@ export function createClearing(deps: ClearingDeps): Clearing {
           target: found.ref,
           metadata: { archiveId },
         });
+        // Before the messages: what fails in between leaves a conversation that can be deleted again.
+        await deps.forgetTraces(found.ref);
         const row = await db.write(deps.deleteConversation, {
           ref: found.ref,
           archiveId,
@@ -116,6 +120,7 @@ export function createClearing(deps: ClearingDeps): Clearing {
           metadata: { memory, purgeDerived: purge },
         });
         const memories = !memory ? 'keep' : purge ? 'purge' : 'delete';
+        await deps.forgetTraces(named.ref);
         const erased = await db.write(deps.resetConversation, { ref: named.ref, memories, audit });
         deps.cleared(named.ref);
         announceAudit(bus, audit);

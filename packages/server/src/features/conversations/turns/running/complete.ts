@@ -103,6 +103,7 @@ export function createCompletions(
             whole: request.mayShorten !== true,
             question: { text: fenced.userText },
             remembered: remembering === undefined ? undefined : await remembering,
+            recalls: remembering !== undefined,
             kept: false,
             alongside,
           },

@@ -77,7 +77,7 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const system = preparation.systemPrompt(agent, tools, { origin: authorityOf(turn), attended, locale: turn.locale, light });
     const capacity = preparation.historyCapacity(agent, models, tools, system);
     const about = { ref: target.ref, agent, principalId: target.principalId, capacity };
-    const { past, remembered, skills } = await recollect(turn, about, admitted.call);
+    const { past, remembered, recalls, skills } = await recollect(turn, about, admitted.call);
     const own = turn.question.attachments ?? [];
     const input = models[0]?.input ?? ['text'];
     const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, own });
@@ -90,6 +90,7 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
         brought: [asked],
         question: { text, attachments: own },
         remembered,
+        recalls,
         skills,
         kept: true,
         taintedBefore: past.tainted,
@@ -131,7 +132,7 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const limit = durable?.turn.historyTurns;
     const all = limit === 0 ? emptyContext : await deps.context.prepare({ ...about, question });
     const past = limit === undefined ? all : lastExchanges(all, limit);
-    return { past, skills, remembered: remembering === undefined ? undefined : await remembering };
+    return { past, skills, recalls: remembering !== undefined, remembered: remembering === undefined ? undefined : await remembering };
   }
 
   /** Returns the question as it is stored, and the message that asks it. */

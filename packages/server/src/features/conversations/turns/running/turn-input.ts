@@ -29,6 +29,8 @@ export interface PreparedTurn {
   readonly question: Question;
   /** Memories about the question, sent before it and never stored. */
   readonly remembered?: Recalled | undefined;
+  /** Whether memories were searched for the question. */
+  readonly recalls?: boolean | undefined;
   /** Skills that match the question or that it calls, handled the same way. */
   readonly skills?: InjectedSkills | undefined;
   /** Whether the question and the turn's messages are stored. */

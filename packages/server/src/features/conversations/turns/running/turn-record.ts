@@ -2,6 +2,7 @@ import type { TracedError, TracedTokens, TraceOutcome, TraceRecord } from '@gate
 import { addCost, addTokens, tokensOf, type TurnTrace } from '../../../../runtime/turn-trace.ts';
 import type { TurnResult } from '../../../../runtime/turn.ts';
 import { gatewayChannel } from '../../../../kernel/gateway-channel.ts';
+import { tierOf } from '../../../../llm/model-tier.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import type { EndedRecord } from '../../../operations/traces/api.ts';
 import { type PreparedTurn, type BegunTurn, isSynthetic } from './turn-input.ts';
@@ -88,6 +89,8 @@ export function toTurnRecord({ endedAtMs, result, fault, ...traced }: EndedTurnT
     facts: {
       steps,
       tainted: result.tainted,
+      tier: tierOf(result.model),
+      delivered: fault === undefined && result.waiting === undefined && result.failure === undefined,
       ...(leftOut > 0 && { leftOut }),
       ...(effectsRefused > 0 && { effectsRefused }),
       ...(turn.durable?.isResumed === true && { resumed: true }),

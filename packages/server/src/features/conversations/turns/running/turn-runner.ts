@@ -17,6 +17,7 @@ import type { Admitted } from '../lanes/admission.ts';
 import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
 import { recordIdOf, toRunningRecord, toTurnRecord } from './turn-record.ts';
+import { noteOutcome, notePreparation } from './trace-notes.ts';
 import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart, OpenRow } from './turn-row.ts';
 import { type BegunTurn, callingTurn, type PreparedTurn, toInput } from './turn-input.ts';
 
@@ -59,6 +60,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     turn.durable?.running();
     count += 1;
     const begun = { start, calling, row: new OpenRow(deps, start, turn.alongside), trace: deps.traces.ofTurn() };
+    if (begun.trace !== undefined) notePreparation(begun.trace, turn);
     const shown = show(turn, begun);
     try {
       const beginning = deps.autonomy.begin(calling, turn.durable?.isResumed);
@@ -126,6 +128,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const { trace } = begun;
     if (trace === undefined) return commitIt();
     const endedAtMs = deps.clock.now();
+    noteOutcome(trace, result);
     const about = { turn, begun, trace, endedAtMs, result };
     try {
       const stored = await commitIt();

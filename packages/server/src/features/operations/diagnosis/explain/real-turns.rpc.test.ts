@@ -200,13 +200,18 @@ test('a call with a pending decision, one that is denied, and one of a caller th
 });
 
 test('sub-agents and graphs are explained by their root run', async () => {
+  // The announcement of an ended run is a delivery, with a record in the conversation of the run.
+  const announced = (count: number) =>
+    expect.poll(async () => (await server.client.call('inbox.list', {})).messages.filter(({ source }) => source === 'subagent').length).toBe(count);
   const { runId, rootRunId } = await server.client.call('session.spawn', { task: `SCRIPT request s1 ${canary}` });
   await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 });
+  await announced(1);
   await explained({ rootRunId }, 'provider_rejected_request');
   const killed = await server.client.call('session.spawn', { task: `SCRIPT hang s2 ${canary}` });
   await expect.poll(() => asked.get('s2')).toBe(1);
   await server.client.call('run.kill', { rootRunId: killed.rootRunId });
   await server.client.call('subagent.wait', { runIds: [killed.runId], timeoutMs: 10_000 });
+  await announced(2);
   await explained({ rootRunId: killed.rootRunId }, 'run_killed');
   const { graphId } = await server.client.call('graph.execute', { nodes: [{ node_id: 'one', task: `SCRIPT filter g1 ${canary}` }] });
   await expect.poll(async () => (await server.client.call('graph.runs', {})).runs.find((one) => one.graphId === graphId)?.status).toBe('failed');
