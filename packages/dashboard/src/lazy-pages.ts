@@ -18,6 +18,7 @@ export const lazyPages = {
   agent: part(() => import('./pages/agent/agent-page.tsx')),
   approvals: part(() => import('./pages/approvals/approvals-page.tsx')),
   audit: part(() => import('./pages/audit/audit-page.tsx')),
+  evals: part(() => import('./pages/evals/evals-page.tsx')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
@@ -29,6 +30,7 @@ export const lazyPages = {
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
 export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.approvals()).ApprovalsPage }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
+export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));

@@ -16,6 +16,8 @@ export interface ChatMessage {
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
   /** Set for messages loaded from the server. */
   readonly turnId: string | undefined;
+  /** The mark that the answer has. */
+  readonly rating?: 'good' | 'bad' | undefined;
   readonly result: Pick<TurnResult, 'finishReason' | 'tokensUsed' | 'failure' | 'traceId'> | undefined;
   readonly error: unknown;
 }
@@ -102,6 +104,7 @@ export function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
       tools: row.role === 'assistant' ? tools : [],
       state: 'done',
       turnId: row.turnId,
+      ...(row.feedback !== undefined && { rating: row.feedback.rating }),
       result: undefined,
       error: undefined,
     });

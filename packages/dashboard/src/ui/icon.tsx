@@ -42,6 +42,8 @@ const paths = {
   sliders: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 4.5v5M10 14.5v5',
   folder: 'M3 6h6l2 2h10v11H3z',
   upload: 'M12 16V5M7 10l5-5 5 5M5 20h14',
+  thumbUp: 'M7 11v9H4v-9zM7 11l4-8c1.5 0 2.3 1 2 2.5L12.3 9H19a1.5 1.5 0 0 1 1.5 1.8l-1.3 7A2 2 0 0 1 17.2 20H7',
+  thumbDown: 'M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.3-1-2-2.5l.7-3.5H5a1.5 1.5 0 0 1-1.5-1.8l1.3-7A2 2 0 0 1 6.8 4H17',
   flag: 'M5 21V4M5 5h12l-2.5 4L17 13H5',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
 } as const;

@@ -9,6 +9,7 @@ import { activityKey, type ToolActivity } from '../../data/tool-activity.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
+import { AnswerMarks } from './answer-marks.tsx';
 import { AttachmentList } from './attachment-list.tsx';
 import { ToolCalls, WaitingCalls } from './tool-calls.tsx';
 import { useFollowing } from './use-following.ts';
@@ -108,6 +109,9 @@ export function MessageList({
             <Message
               message={message}
               agentId={state.agentId}
+              sessionKey={state.sessionKey}
+              reference={state.ref}
+              isLast={index === messages.length - 1}
               calls={callsOf(message, messages[index + 1], turns)}
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
@@ -142,6 +146,9 @@ export function MessageList({
 const Message = memo(function Message({
   message,
   agentId,
+  sessionKey,
+  reference,
+  isLast,
   calls,
   cost,
   onRetry,
@@ -149,6 +156,9 @@ const Message = memo(function Message({
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
+  readonly sessionKey: string;
+  readonly reference: string | undefined;
+  readonly isLast: boolean;
   readonly calls: readonly ToolActivity[];
   readonly cost: TurnCost | undefined;
   readonly onRetry: (() => void) | undefined;
@@ -199,6 +209,13 @@ const Message = memo(function Message({
             )
           )}
           <span className="message-actions">
+            {/* An answer of which no turn is known must be the newest. */}
+            {text !== '' && state === 'done' && (message.turnId !== undefined || isLast) && (
+              <AnswerMarks
+                answer={{ ...(reference === undefined ? { agentId, sessionKey } : { conversationRef: reference }), turnId: message.turnId }}
+                stored={message.rating}
+              />
+            )}
             {text !== '' && <CopyButton text={text} label="Copy" />}
             {onRetry !== undefined && failure === undefined && (
               <Button look="quiet" small icon="retry" onClick={onRetry}>
