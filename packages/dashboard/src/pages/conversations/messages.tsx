@@ -4,7 +4,8 @@ import { useSession } from '../../data/context.ts';
 import { count, dateTime } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
-import { Button, Failure, Skeleton } from '../../ui/parts.tsx';
+import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
+import { CaseButton } from '../evals/case-button.tsx';
 
 const pageSize = 30;
 /** Messages shown before the requested one. */
@@ -69,7 +70,7 @@ export function Messages({
 const who: Readonly<Record<StoredMessage['role'], string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool' };
 
 function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; readonly onFork: () => void }) {
-  const { seq, role, content, toolCalls, toolName, timestamp, attachments } = message;
+  const { seq, role, content, toolCalls, toolName, timestamp, attachments, feedback, turnId } = message;
   return (
     <article aria-label={`Message ${seq}`}>
       <header>
@@ -78,7 +79,13 @@ function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; 
         <time className="hint" dateTime={new Date(timestamp).toISOString()}>
           {dateTime(timestamp)}
         </time>
+        {feedback !== undefined && (
+          <span title={`${feedback.by}${feedback.note === undefined ? '' : `: ${feedback.note}`}`}>
+            <Badge tone={feedback.rating === 'good' ? 'good' : 'bad'}>{`marked ${feedback.rating}`}</Badge>
+          </span>
+        )}
         <span className="grow" />
+        {role === 'assistant' && content !== '' && <CaseButton turnId={turnId} />}
         <Button look="quiet" small onClick={onFork} label={`Fork here, after message ${seq}`}>
           Fork here
         </Button>

@@ -1,7 +1,8 @@
 import type { EvalCase, Result } from '@gatehouse/contract';
 import type * as z from 'zod';
-import { startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { interceptDb } from '../../access/approvals/testing/intercept-db.ts';
 
 type Case = z.input<ReturnType<typeof EvalCase>>;
 type Evaluation = Result<'eval.get'>;
@@ -263,6 +264,27 @@ describe('an evaluation ends early', () => {
       expect([agentId, run.state, run.variants[0]?.errors]).toEqual([agentId, 'completed', 3]);
       expect(asked.at(-1)?.results[0]?.error?.text).toMatch(agentId === 'deleted' ? /not found/i : /suspended/i);
     }
+  });
+
+  test('a full disk: it failed, also once there is space again and after a restart', async () => {
+    const clock = createStepClock(Date.UTC(2026, 8, 21, 12));
+    let isFull = false;
+    const db = interceptDb(async ({ operation }, write) => {
+      if (operation === 'evaluation.addResult') isFull = true;
+      if (!isFull) return write();
+      throw Object.assign(new Error('database or disk is full'), { code: 'ERR_SQLITE_ERROR', errcode: 13 });
+    });
+    const first = await starting({ clock, db, homeDir: `${server.homeDir}-full` });
+    const { homeDir } = first;
+    const { evalId } = await first.client.call('eval.run', { cases: cases(3), concurrency: 1 });
+    const failed = { state: 'failed', reason: 'A result could not be stored', variants: [{ pending: 3 }] };
+    expect((await ended(first, evalId)).run).toMatchObject(failed);
+    isFull = false;
+    clock.advance(30_000);
+    expect((await first.client.call('eval.get', { evalId })).run).toMatchObject(failed);
+    await first[Symbol.asyncDispose]();
+    await using after = await starting({ clock, homeDir });
+    expect((await after.client.call('eval.get', { evalId })).run).toMatchObject(failed);
   });
 
   test('a stop of the daemon: interrupted, also after the restart', async () => {

@@ -71,6 +71,16 @@ describe('obs.trace.replay', () => {
     expect(rows).toContainEqual(expect.objectContaining({ keys: ['evaluation'], calls: 1 }));
   });
 
+  test('nothing is learned from a replay: its conversation is not reviewed', async () => {
+    await server.client.call('agents.create', { agentId: 'learner', config: { memory: { review: { minMessages: 2 } } } });
+    const { conversationRef } = await server.client.call('agent.execute', { message: 'learn', agentId: 'learner', sessionKey: 'learn:desk' });
+    const [ref = ''] = await turnsOf(conversationRef);
+    await server.client.call('obs.trace.replay', { ref });
+    server.provider.queue({ text: '{"memories":[]}' }, { text: '{"memories":[]}' });
+    const { conversationsReviewed, conversationsFailed } = await server.client.call('memory.review', { agentId: 'learner' });
+    expect(conversationsReviewed + conversationsFailed).toBe(1);
+  });
+
   test('the first question of a conversation, by another agent', async () => {
     const { conversationRef } = await server.client.call('agent.execute', { message: 'first', sessionKey: 'first:desk' });
     const [turnId = ''] = await turnsOf(conversationRef);

@@ -146,7 +146,10 @@ export function createEvaluationRuns(deps: RunsDeps): EvaluationRuns {
       }
       const { tokenId, principalId } = call.identity;
       const identity = () => deps.identityOf(tokenId, principalId);
-      const keep = (row: EvalResultRow) => db.write(addResult, row);
+      const keep = (row: EvalResultRow) =>
+        db.write(addResult, row).catch((cause: unknown) => {
+          throw new AppError('internal', 'A result could not be stored', { cause });
+        });
       const work = { id, cases, variants, concurrency, budgetNano, signal: controller.signal };
       entry.ended = runCases({ ...deps, identity, keep }, work).then(async (ending) => {
         await storeEnd({ id, ...ending, atMs: clock.now() });

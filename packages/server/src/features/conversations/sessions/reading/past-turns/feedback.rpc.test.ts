@@ -67,6 +67,16 @@ describe('session.feedback', () => {
     expect(await rated('reset:desk')).toEqual([]);
   });
 
+  test('is in the trace of the turn, for those who see it, without the note', async () => {
+    const { traceId } = await say('traced', 'traced:desk');
+    await server.client.call('session.feedback', { sessionKey: 'traced:desk', rating: 'bad', note: 'CANARY-NOTE' });
+    const found = await server.client.call('obs.trace.get', { ref: traceId });
+    expect(found.records[0]?.facts['feedback']).toBe('bad');
+    expect(JSON.stringify(found)).not.toContain('CANARY-NOTE');
+    const other = await server.as(['rpc']);
+    await expect(other.call('obs.trace.get', { ref: traceId })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   test('survives a restart', async () => {
     const first = await startTestServer();
     let homeDir: string;
