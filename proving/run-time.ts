@@ -9,7 +9,7 @@ import { proveMissed } from './r8-missed.ts';
 import { killPoints, proveKilledTurns } from './r6-killed-turns.ts';
 import { proveClock } from './r9-clock.ts';
 import { proveWrongClock } from './wrong-clock.ts';
-import { growthOf, mib, proveYear, slowerOf } from './year.ts';
+import { growthOf, lateOf, mib, proveYear, slowerOf } from './year.ts';
 
 /** The full forms of the proofs on time. */
 export function timeProofs({ seed, progress }: ProofOptions): Proofs {
@@ -110,7 +110,7 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
       // 5 million calls and 20 million events in a year.
       const pace = { turns: 3_425, callsPerTurn: 4, events: 54_795, subAgents: 40 };
       const report = await proveYear({ days: 365, pace, progress });
-      const wrong = [...report.wrong, ...growthOf(report, pace), ...slowerOf(report)];
+      const wrong = [...report.wrong, ...growthOf(report, pace), ...slowerOf(report), ...lateOf(report)];
       printFindings(wrong);
       const broken = await proveYear({ days: 120, pace: { ...pace, turns: 100, events: 0 }, broken: 'sums-deleted-with-calls' });
       const sizes = report.sizes.filter(({ day }) => [30, 120, 240, 365].includes(day));

@@ -62,9 +62,23 @@ export function growthOf({ sizes, turns }: YearReport, { turns: perDay }: Pace):
   ];
 }
 
+/** Milliseconds that the 95th of 100 queries may take on millions of calls, and for which the event loop may be held. */
+const bounds = { 'billing by provider': 50, 'trace by id': 20 } as const;
+const loopBoundMs = 10;
+
+/** Returns the queries that are slower than bounds on millions of calls. */
+export function lateOf({ last, loopMs }: YearReport): string[] {
+  return [
+    ...Object.entries(bounds).flatMap(([name, most]) => ((last[name]?.p95 ?? 0) <= most ? [] : [`${name}: p95 ${last[name]?.p95} ms`])),
+    ...(loopMs <= loopBoundMs ? [] : [`the event loop was held for ${loopMs} ms`]),
+  ];
+}
+
 /** Returns the queries that are slower than in the first week. */
 export function slowerOf({ first, last }: YearReport): string[] {
   return Object.entries(last).flatMap(([name, { p50 }]) => {
+    // Of the whole time, which was a week then.
+    if (name === 'billing by provider') return [];
     const before = first[name]?.p50 ?? 0;
     return p50 <= before * 2 + 1 ? [] : [`${name}: ${p50.toFixed(1)} ms, ${before.toFixed(1)} in the first week`];
   });

@@ -169,10 +169,11 @@ const everything = (fromMs: number, toMs: number, groupBy: UsageQuery['groupBy']
   limit: 10_000,
 });
 
-/** Times the queries of a week's reports, and of the newest records. */
+/** Times the queries of the reports of a week and of a year, and of the newest records. */
 async function timeQueries(db: Db, nowMs: number, turnId: string): Promise<Timings> {
   const queries: Readonly<Record<string, () => Promise<unknown>>> = {
-    'billing by provider': () => db.read(usageReport, everything(nowMs - 7 * dayMs, nowMs, ['provider', 'model'])),
+    'billing by provider': () => db.read(usageReport, everything(Math.max(startMs, nowMs - 365 * dayMs) + 1_234, nowMs, ['provider', 'model'])),
+    'billing of a week': () => db.read(usageReport, everything(nowMs - 7 * dayMs + 1_234, nowMs, ['provider', 'model'])),
     'trace by id': () => db.read(findRecords, { ref: turnId }),
     audit: () =>
       db.read(queryAudit, {

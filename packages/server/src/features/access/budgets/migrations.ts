@@ -63,4 +63,30 @@ export const budgetMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  {
+    id: '202-usage-days',
+    up: [
+      // The slots of a day of UTC together: a report of a year reads few rows.
+      `CREATE TABLE usage_day (
+        principal_id TEXT NOT NULL,
+        slot_ms INTEGER NOT NULL,
+        agent_id TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        cost_nano INTEGER NOT NULL,
+        saved_nano INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (principal_id, slot_ms, agent_id, provider, model, operation)
+      ) WITHOUT ROWID`,
+      `INSERT INTO usage_day (principal_id, slot_ms, agent_id, provider, model, operation, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nano, saved_nano, unpriced)
+        SELECT principal_id, slot_ms / 86400000 * 86400000, agent_id, provider, model, operation, sum(calls), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(cost_nano), sum(saved_nano), sum(unpriced)
+        FROM usage_slot GROUP BY 1, 2, 3, 4, 5, 6`,
+    ],
+  },
 ];

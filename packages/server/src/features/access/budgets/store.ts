@@ -1,7 +1,9 @@
-import { operation, query, raw } from '../../../kernel/db/operation.ts';
+import { operation, query, raw, type Tx } from '../../../kernel/db/operation.ts';
 
 /** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
 const slotMs = 3_600_000;
+/** Length of the days of UTC, for reports of weeks and years. */
+const dayMs = 86_400_000;
 /** Principal of the slots that sum the calls of all principals. */
 const everybody = '';
 
@@ -70,12 +72,20 @@ const unmarked = query<{ limit: number }, { id: number }>(({ db, sql, p }) =>
 export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readonly limit: number }): Promise<boolean> => {
   const ids = (await tx.all(unmarked, { limit })).map(({ id }) => id);
   if (ids.length === 0) return false;
+  await addTo(tx, 'usage_slot', slotMs, ids);
+  await addTo(tx, 'usage_day', dayMs, ids);
+  await tx.build((db) => db.updateTable('modelCall').set({ rolledUp: 1 }).where('id', 'in', ids));
+  return ids.length === limit;
+});
+
+/** Adds calls to the sums of their hours, or of their days. */
+async function addTo(tx: Tx, table: 'usage_slot' | 'usage_day', lengthMs: number, ids: readonly number[]): Promise<void> {
   await tx.build((db, sql) =>
     raw(
       db,
-      sql`INSERT INTO usage_slot (slot_ms, agent_id, principal_id, provider, model, operation,
+      sql`INSERT INTO ${sql.raw(table)} (slot_ms, agent_id, principal_id, provider, model, operation,
             calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nano, saved_nano, unpriced)
-          SELECT at_ms / ${sql.lit(slotMs)} * ${sql.lit(slotMs)}, agent_id, principal, provider, model, operation,
+          SELECT at_ms / ${sql.lit(lengthMs)} * ${sql.lit(lengthMs)}, agent_id, principal, provider, model, operation,
             count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens),
             coalesce(sum(cost_nano), 0), coalesce(sum(saved_nano), 0), count(*) - count(cost_nano)
           FROM (
@@ -86,19 +96,17 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
           WHERE 1 = 1
           GROUP BY 1, 2, 3, 4, 5, 6
           ON CONFLICT (principal_id, slot_ms, agent_id, provider, model, operation) DO UPDATE SET
-            calls = usage_slot.calls + excluded.calls,
-            input_tokens = usage_slot.input_tokens + excluded.input_tokens,
-            output_tokens = usage_slot.output_tokens + excluded.output_tokens,
-            cache_read_tokens = usage_slot.cache_read_tokens + excluded.cache_read_tokens,
-            cache_write_tokens = usage_slot.cache_write_tokens + excluded.cache_write_tokens,
-            cost_nano = usage_slot.cost_nano + excluded.cost_nano,
-            saved_nano = usage_slot.saved_nano + excluded.saved_nano,
-            unpriced = usage_slot.unpriced + excluded.unpriced`,
+            calls = ${sql.raw(table)}.calls + excluded.calls,
+            input_tokens = ${sql.raw(table)}.input_tokens + excluded.input_tokens,
+            output_tokens = ${sql.raw(table)}.output_tokens + excluded.output_tokens,
+            cache_read_tokens = ${sql.raw(table)}.cache_read_tokens + excluded.cache_read_tokens,
+            cache_write_tokens = ${sql.raw(table)}.cache_write_tokens + excluded.cache_write_tokens,
+            cost_nano = ${sql.raw(table)}.cost_nano + excluded.cost_nano,
+            saved_nano = ${sql.raw(table)}.saved_nano + excluded.saved_nano,
+            unpriced = ${sql.raw(table)}.unpriced + excluded.unpriced`,
     ),
   );
-  await tx.build((db) => db.updateTable('modelCall').set({ rolledUp: 1 }).where('id', 'in', ids));
-  return ids.length === limit;
-});
+}
 
 export type UsageKey = 'day' | 'agent' | 'model' | 'provider' | 'operation' | 'conversation';
 
@@ -149,8 +157,8 @@ export interface UsageRow extends UsageSums {
 }
 
 /**
- * Sums calls by one or two keys, and in all. Reads whole slots from the slot table, edges and the newest calls from their rows, in one
- * snapshot; calls that retention deleted count at the beginning of their quarter of an hour.
+ * Sums calls by one or two keys, and in all. Reads whole days and hours from their sums, edges and the newest calls from their rows, in
+ * one snapshot; calls that retention deleted count at the beginning of their quarter of an hour.
  */
 export const usageReport = operation(
   'budgets.usageReport',
@@ -194,12 +202,16 @@ export const usageReport = operation(
       // In SQLite, CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
       const join = sql.raw(dialect === 'sqlite' ? 'CROSS JOIN' : 'JOIN');
       const all = sql<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>`
-        WITH whole(name, from_ms, to_ms) AS (${list(parts.slots)}),
+        WITH day(name, from_ms, to_ms) AS (${list(parts.days)}),
+          whole(name, from_ms, to_ms) AS (${list(parts.slots)}),
           edge(name, from_ms, to_ms) AS (${list(parts.rows)}),
           wanted(name, from_ms, to_ms) AS (${list(asked.ranges)}),
           used AS (
             SELECT ${keys('s')}, s.calls, s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.cost_nano, s.saved_nano, s.unpriced
             FROM whole r ${join} usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
+            UNION ALL
+            SELECT ${keys('s')}, s.calls, s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.cost_nano, s.saved_nano, s.unpriced
+            FROM day r ${join} usage_day s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
             FROM edge r ${join} model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND c.rolled_up = 1${rows}
@@ -246,30 +258,40 @@ function usageRow(row: UsageRow): UsageRow {
 }
 
 interface Parts {
+  readonly days: readonly UsageRange[];
   readonly slots: readonly UsageRange[];
   readonly rows: readonly UsageRange[];
 }
 
 function rowsOnly(ranges: readonly UsageRange[]): Parts {
-  return { slots: [], rows: ranges };
+  return { days: [], slots: [], rows: ranges };
 }
 
-/** Splits each range into whole slots and the remainders before and after them. */
+/** Splits each range into whole days of UTC, whole hours before and after them, and the remainders. */
 function divide(ranges: readonly UsageRange[]): Parts {
-  const slots: UsageRange[] = [];
-  const rows: UsageRange[] = [];
+  const hours = wholePartsOf(ranges, slotMs);
+  const days = wholePartsOf(hours.whole, dayMs);
+  return { days: days.whole, slots: days.rest, rows: hours.rest };
+}
+
+function wholePartsOf(
+  ranges: readonly UsageRange[],
+  lengthMs: number,
+): { readonly whole: readonly UsageRange[]; readonly rest: readonly UsageRange[] } {
+  const whole: UsageRange[] = [];
+  const rest: UsageRange[] = [];
   for (const { name, fromMs, toMs } of ranges) {
-    const from = Math.ceil(fromMs / slotMs) * slotMs;
-    const to = Math.floor(toMs / slotMs) * slotMs;
+    const from = Math.ceil(fromMs / lengthMs) * lengthMs;
+    const to = Math.floor(toMs / lengthMs) * lengthMs;
     if (from >= to) {
-      rows.push({ name, fromMs, toMs });
+      rest.push({ name, fromMs, toMs });
       continue;
     }
-    slots.push({ name, fromMs: from, toMs: to });
-    if (fromMs < from) rows.push({ name, fromMs, toMs: from });
-    if (to < toMs) rows.push({ name, fromMs: to, toMs });
+    whole.push({ name, fromMs: from, toMs: to });
+    if (fromMs < from) rest.push({ name, fromMs, toMs: from });
+    if (to < toMs) rest.push({ name, fromMs: to, toMs });
   }
-  return { slots, rows };
+  return { whole, rest };
 }
 
 export const budgetOperations = [usedSince, usedByPrincipals, rollUp, usageReport];

@@ -18,6 +18,24 @@ interface UsageSlotTable {
   readonly unpriced: number;
 }
 
+/** Rows of `usage_day`. */
+interface UsageDayTable {
+  readonly principalId: string;
+  readonly slotMs: number;
+  readonly agentId: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly operation: string;
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly costNano: number;
+  readonly savedNano: number;
+  readonly unpriced: number;
+}
+
 /** Rows of `usage_past`. */
 interface UsagePastTable {
   readonly conversationRef: string;
@@ -40,6 +58,7 @@ interface UsagePastTable {
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly usageSlot: UsageSlotTable;
+    readonly usageDay: UsageDayTable;
     readonly usagePast: UsagePastTable;
   }
 }

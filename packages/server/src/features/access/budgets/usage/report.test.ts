@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { recordCalls } from '../../../conversations/turns/store.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
-import { operation } from '../../../../kernel/db/operation.ts';
+import { operation, raw } from '../../../../kernel/db/operation.ts';
 import { openInlineDb } from '../../../../kernel/db/sqlite/inline.ts';
 import { turnMigrations } from '../../../conversations/turns/migrations.ts';
 import { daysOf } from './days.ts';
@@ -50,6 +50,13 @@ const lowerIds = operation('test.lowerIds', (tx) =>
   ),
 );
 
+/** Makes the sums of days as the migration does that introduces them. */
+const upgrade = operation('test.upgrade', async (tx): Promise<void> => {
+  const [, fill = ''] = budgetMigrations.find(({ id }) => id === '202-usage-days')?.up ?? [];
+  await tx.build((from) => from.deleteFrom('usageDay'));
+  await tx.build((from, sql) => raw(from, sql`${sql.raw(fill)}`));
+});
+
 const slots = operation('test.slots', (tx) =>
   tx.build<object>((from) => from.selectFrom('usageSlot').select(['principalId', 'slotMs', 'calls']).orderBy('principalId')),
 );
@@ -57,7 +64,7 @@ const slots = operation('test.slots', (tx) =>
 let db: Db;
 beforeEach(async () => {
   db = await openInlineDb({
-    operations: [...budgetOperations, ...usagePastOperations, insert, lowerIds, slots],
+    operations: [...budgetOperations, ...usagePastOperations, insert, lowerIds, slots, upgrade],
     migrations: [...turnMigrations, ...budgetMigrations],
   });
 });
@@ -178,6 +185,19 @@ describe('a report', () => {
     ]);
     expect((await report(['agent'])).totals).toMatchObject({ calls: 25, costNano: 175 });
     expect((await report(['model'], { ranges: [{ name: '', fromMs: 900_003, toMs: 900_007 }] })).totals.calls).toBe(4);
+  });
+
+  test('has the sums of days after an upgrade', async () => {
+    await db.write(insert, [
+      { atMs: at('2026-10-23T23:59:59Z') },
+      { atMs: at('2026-10-24T00:00:00Z') },
+      { atMs: at('2026-10-24T13:00:00Z'), agentId: 'b' },
+    ]);
+    await db.write(rollUp, { limit: 10 });
+    const before = await report(['agent']);
+    expect(before.totals).toMatchObject({ calls: 3, costNano: 21 });
+    await db.write(upgrade, undefined);
+    expect(await report(['agent'])).toEqual(before);
   });
 
   test('stays the same when old calls are deleted, whatever the zone and the groups', async () => {
