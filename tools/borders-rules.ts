@@ -40,7 +40,8 @@ export const zones: readonly Zone[] = [
   { name: 'transactions', files: /^packages\/server\/src\/transactions\//, may: [...below, 'runtime', 'features'], mayTypes: ['llm'] },
   {
     name: 'wiring',
-    files: /^packages\/server\/src\/(wiring\/|testing\/|server(-handle)?\.ts$|config-schema\.ts$|version\.ts$|(storage|postgres)-worker\.ts$)/,
+    files:
+      /^packages\/server\/src\/(wiring\/|testing\/|server(-handle)?\.ts$|config-schema\.ts$|config-defaults\.json$|version\.ts$|(storage|postgres)-worker\.ts$)/,
     may: [...below, 'llm', 'channels', 'runtime', 'features', 'gateway', 'transactions'],
   },
   {

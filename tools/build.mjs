@@ -2,7 +2,7 @@
 // Node may run, imports it.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
+import { createRequire, isBuiltin } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { buildDashboard } from './build-dashboard.mjs';
@@ -39,6 +39,18 @@ const partsFile = join(dist, '.parts');
 const keepOldPartsMs = 7 * 24 * 3600 * 1000;
 
 /**
+ * Modules of Node that packages require when they are loaded, and most daemons never use. They take a tenth of the start, and
+ * certificates are read as soon as `node:tls` is there.
+ */
+const rarelyUsed = new Set(['node:https', 'node:tls', 'node:zlib']);
+
+/** Loads a module of Node when a property of it is read for the first time. */
+function loadedOnUse(name) {
+  const getters = Object.keys(createRequire(import.meta.url)(name)).map((key) => `get ${key}(){return load().${key}}`);
+  return `const load=()=>require(${JSON.stringify(name)});module.exports={${getters.join()}}`;
+}
+
+/**
  * Modules of Node are fetched without their ES module façade: making that reads every property, and reading
  * `WebSocket` of node:http loads a whole HTTP client that nothing here uses, for a quarter of the start.
  */
@@ -53,7 +65,7 @@ export const plainBuiltins = {
       return { path: `builtin_${name.slice(5).replaceAll('/', '_')}`, namespace: 'builtin', pluginData: name };
     });
     build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ pluginData }) => ({
-      contents: `module.exports = require(${JSON.stringify(pluginData)})`,
+      contents: rarelyUsed.has(pluginData) ? loadedOnUse(pluginData) : `module.exports = require(${JSON.stringify(pluginData)})`,
       loader: 'js',
     }));
   },

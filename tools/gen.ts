@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -16,6 +17,8 @@ import {
   rpcReference,
 } from '../packages/contract/src/reference-doc.ts';
 import { configJsonSchema } from '../packages/server/src/kernel/config/json-schema.ts';
+import { absentSections } from '../packages/contract/src/section.ts';
+import { AgentConfig } from '../packages/contract/src/shared/agent-config.ts';
 import { RootConfig } from '../packages/server/src/config-schema.ts';
 import { exitCodes } from '../packages/server/src/process/exit-codes.ts';
 
@@ -43,6 +46,8 @@ export async function generateDocuments(): Promise<Map<string, string>> {
         { title: '`gatehouse`, the command', codes: cliExitCodes },
       ]),
     ],
+    ['packages/contract/src/agent-defaults.json', toJson(absentSections(AgentConfig))],
+    ['packages/server/src/config-defaults.json', toJson(absentSections(RootConfig))],
     ['packages/client/src/read-methods.ts', readMethodsModule()],
     ['packages/dashboard/src/data/event-kinds.ts', eventKindsModule()],
   ]);
@@ -110,6 +115,9 @@ async function run(check: boolean): Promise<number> {
     await writeFile(join(root, file), text);
     process.stdout.write(`wrote ${file}\n`);
   }
+  // The others say what this process read there when it started.
+  if ([...documents].some(([file, text]) => file.endsWith('-defaults.json') && current.get(file) !== text))
+    return spawnSync(process.execPath, [import.meta.filename], { stdio: 'inherit' }).status ?? 1;
   return 0;
 }
 

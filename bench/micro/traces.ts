@@ -3,8 +3,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { createClient } from '../../packages/client/src/index.ts';
-import { startFakeProvider, startTestServer } from '../../packages/testkit/src/index.ts';
+import { createClient } from '@gatehouse/client';
+import { startFakeProvider, startTestServer } from '@gatehouse/testkit';
 import { cpuUs } from '../lib/proc.ts';
 import { median } from '../lib/stats.ts';
 

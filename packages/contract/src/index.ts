@@ -9,6 +9,7 @@ export {
 } from './methods/obs-reports.ts';
 export { type Method, method, type Risk } from './method.ts';
 export { once } from './once.ts';
+export { isSection, section, sectionDefault } from './section.ts';
 export { type ErrorCode, errorCatalogue, type ErrorEntry, type Issue } from './errors.ts';
 export type { EventDeclaration, EventVisibility } from './event.ts';
 export { type EventKind, eventKinds, type EventPayload, events } from './events.ts';

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { sectionDefault } from './section.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -64,13 +65,18 @@ export function createSchemaWriter(uses: readonly SchemaUse[], dialect: SchemaDi
 
 /** Converts one schema to a separate document, with shared shapes under `$defs`. */
 export function standaloneSchema({ schema, side }: SchemaUse): JsonObject {
-  return JsonRecord.parse(z.toJSONSchema(schema, { io: side }));
+  return JsonRecord.parse(z.toJSONSchema(schema, { io: side, override: (at) => sectionDefault(side, at) }));
 }
 
 /** Converts one schema and collects its shared shapes. The wrapper object makes zod write a reference even for a shared root. */
 function raw(use: SchemaUse, dialect: SchemaDialect, into: Map<string, JsonObject>): Json {
   const document = JsonRecord.parse(
-    z.toJSONSchema(z.strictObject({ value: use.schema }), { io: use.side, target: dialect.target, unrepresentable: 'throw' }),
+    z.toJSONSchema(z.strictObject({ value: use.schema }), {
+      io: use.side,
+      target: dialect.target,
+      unrepresentable: 'throw',
+      override: (at) => sectionDefault(use.side, at),
+    }),
   );
   const shared = document['definitions'] ?? document['$defs'];
   for (const [id, definition] of Object.entries(isJsonObject(shared) ? shared : {})) {

@@ -1,5 +1,6 @@
-import { AgentConfig, AgentId, LogLevel } from '@gatehouse/contract';
+import { AgentConfig, AgentId, LogLevel, once, section } from '@gatehouse/contract';
 import * as z from 'zod';
+import absent from './config-defaults.json' with { type: 'json' };
 import { ApprovalsConfig } from './features/access/approvals/config.ts';
 import { AutonomyConfig } from './features/delegation/autonomy/config.ts';
 import { BudgetsConfig } from './features/access/budgets/config.ts';
@@ -22,6 +23,17 @@ import { GatewayConfig } from './gateway/config.ts';
 import { StorageConfig } from './kernel/db/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
+const SchedulerConfig = once(() =>
+  z.strictObject({
+    cron: CronConfig().prefault({}).meta({ apply: 'live' }).describe('Scheduled jobs.'),
+    heartbeat: HeartbeatConfig().prefault({}).meta({ apply: 'live' }).describe('Beats: agents that look after their checklists without being asked.'),
+  }),
+);
+
+const SecurityConfig = once(() =>
+  z.strictObject({ agentToAgent: AgentToAgentConfig().prefault({}).meta({ apply: 'live' }).describe('How agents start and message one another.') }),
+);
+
 /** All of config.yaml: one line per section; an unknown key stops the start. */
 export const RootConfig = z.strictObject({
   gateway: GatewayConfig.prefault({}).describe('The listener: address, tokens, limits.'),
@@ -31,33 +43,34 @@ export const RootConfig = z.strictObject({
   persons: PersonsConfig.default({})
     .meta({ apply: 'live' })
     .describe('Limits of persons by name, over all their tokens (`gateway.tokens[].person`).'),
-  approvals: ApprovalsConfig.prefault({}).meta({ apply: 'live' }).describe('Which tool calls wait for a person.'),
-  autonomy: AutonomyConfig.prefault({}).meta({ apply: 'live' }).describe('What agents may start beyond their own turns, and the guards around it.'),
+  approvals: section(ApprovalsConfig, absent.approvals).meta({ apply: 'live' }).describe('Which tool calls wait for a person.'),
+  autonomy: section(AutonomyConfig, absent.autonomy)
+    .meta({ apply: 'live' })
+    .describe('What agents may start beyond their own turns, and the guards around it.'),
   budgets: BudgetsConfig.prefault({}).meta({ apply: 'live' }).describe('Hard caps over all agents together; each agent also has its own.'),
-  durable: DurableConfig.prefault({}).meta({ apply: 'live' }).describe('Work that must be done although a process ends or a provider fails.'),
-  exec: ExecConfig.prefault({}).meta({ apply: 'live' }).describe('Commands that agents run, in a jail: bounds of each.'),
+  durable: section(DurableConfig, absent.durable)
+    .meta({ apply: 'live' })
+    .describe('Work that must be done although a process ends or a provider fails.'),
+  exec: section(ExecConfig, absent.exec).meta({ apply: 'live' }).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
-  mcp: McpConfig.prefault({}).meta({ apply: 'live' }).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
-  media: MediaConfig.prefault({}).meta({ apply: 'live' }).describe('Stored files: sizes, and how long they are kept.'),
-  scheduler: z
-    .strictObject({
-      cron: CronConfig.prefault({}).meta({ apply: 'live' }).describe('Scheduled jobs.'),
-      heartbeat: HeartbeatConfig.prefault({}).meta({ apply: 'live' }).describe('Beats: agents that look after their checklists without being asked.'),
-    })
-    .prefault({})
-    .describe('Scheduled work.'),
-  security: z
-    .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).meta({ apply: 'live' }).describe('How agents start and message one another.') })
-    .prefault({})
-    .describe('What agents may do with each other.'),
-  secrets: SecretsConfig.prefault({}).describe('The store of secrets, which `${NAME}` is looked up in when the environment has no such variable.'),
-  skills: SkillsConfig.prefault({}).meta({ apply: 'live' }).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
-  webSearch: WebSearchConfig.prefault({}).meta({ apply: 'live' }).describe('The search provider for agents.'),
-  links: LinksConfig.prefault({}).meta({ apply: 'live' }).describe('Addresses in a text, for `link.process`.'),
-  webhooks: WebhooksConfig.prefault({}).meta({ apply: 'live' }).describe('Webhooks: who may send them, and what they cause.'),
-  storage: StorageConfig.prefault({}).describe('Where the data lives.'),
-  workspaces: WorkspacesConfig.prefault({}).meta({ apply: 'live' }).describe('The folders in which agents work: how much each may hold.'),
+  mcp: section(McpConfig, absent.mcp).meta({ apply: 'live' }).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
+  media: section(MediaConfig, absent.media).meta({ apply: 'live' }).describe('Stored files: sizes, and how long they are kept.'),
+  scheduler: section(SchedulerConfig, absent.scheduler).describe('Scheduled work.'),
+  security: section(SecurityConfig, absent.security).describe('What agents may do with each other.'),
+  secrets: section(SecretsConfig, absent.secrets).describe(
+    'The store of secrets, which `${NAME}` is looked up in when the environment has no such variable.',
+  ),
+  skills: section(SkillsConfig, absent.skills)
+    .meta({ apply: 'live' })
+    .describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
+  webSearch: section(WebSearchConfig, absent.webSearch).meta({ apply: 'live' }).describe('The search provider for agents.'),
+  links: section(LinksConfig, absent.links).meta({ apply: 'live' }).describe('Addresses in a text, for `link.process`.'),
+  webhooks: section(WebhooksConfig, absent.webhooks).meta({ apply: 'live' }).describe('Webhooks: who may send them, and what they cause.'),
+  storage: section(StorageConfig, absent.storage).describe('Where the data lives.'),
+  workspaces: section(WorkspacesConfig, absent.workspaces)
+    .meta({ apply: 'live' })
+    .describe('The folders in which agents work: how much each may hold.'),
   retention: RetentionConfig.prefault({}).meta({ apply: 'live' }).describe('How long records are kept that grow with use.'),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon reports to monitoring systems; `/metrics` needs no setting.'),
   logging: z

@@ -28,7 +28,7 @@ const HeartbeatState = once(() =>
     .meta({ id: 'HeartbeatState' }),
 );
 
-const Effective = z.strictObject({ ...AgentHeartbeat.shape }).meta({ id: 'EffectiveHeartbeat' });
+const Effective = once(() => z.strictObject({ ...AgentHeartbeat().shape }).meta({ id: 'EffectiveHeartbeat' }));
 
 const exampleState = {
   agentId: 'default',
@@ -44,7 +44,6 @@ const exampleState = {
   stoppedBy: null,
   queuedEvents: 0,
 };
-const fields = heartbeatFields;
 
 export const heartbeat = {
   'heartbeat.states': method({
@@ -64,8 +63,8 @@ export const heartbeat = {
     result: () =>
       z.strictObject({
         agentId: AgentId,
-        perAgent: AgentHeartbeat,
-        effective: Effective,
+        perAgent: AgentHeartbeat(),
+        effective: Effective(),
       }),
     errors: ['not_found'],
     examples: [
@@ -90,20 +89,20 @@ export const heartbeat = {
       z.strictObject({
         agentId: AgentId,
         enabled: z.boolean().nullish(),
-        intervalMs: fields.intervalMs.nullish(),
-        prompt: fields.prompt.nullish(),
-        model: fields.model.nullish(),
-        lightContext: fields.lightContext.nullish(),
-        ackMaxChars: fields.ackMaxChars.nullish(),
-        activeHours: fields.activeHours.nullish(),
-        toolPolicy: fields.toolPolicy.nullish(),
-        timeoutMs: fields.timeoutMs.nullish(),
-        showOk: fields.showOk.nullish(),
-        showAlerts: fields.showAlerts.nullish(),
-        alertThreshold: fields.alertThreshold.nullish(),
-        alertCooldownMs: fields.alertCooldownMs.nullish(),
+        intervalMs: heartbeatFields().intervalMs.nullish(),
+        prompt: heartbeatFields().prompt.nullish(),
+        model: heartbeatFields().model.nullish(),
+        lightContext: heartbeatFields().lightContext.nullish(),
+        ackMaxChars: heartbeatFields().ackMaxChars.nullish(),
+        activeHours: heartbeatFields().activeHours.nullish(),
+        toolPolicy: heartbeatFields().toolPolicy.nullish(),
+        timeoutMs: heartbeatFields().timeoutMs.nullish(),
+        showOk: heartbeatFields().showOk.nullish(),
+        showAlerts: heartbeatFields().showAlerts.nullish(),
+        alertThreshold: heartbeatFields().alertThreshold.nullish(),
+        alertCooldownMs: heartbeatFields().alertCooldownMs.nullish(),
       }),
-    result: () => z.strictObject({ agentId: AgentId, config: AgentHeartbeat, updated: z.literal(true), nextDueAtMs: EpochMs.nullable() }),
+    result: () => z.strictObject({ agentId: AgentId, config: AgentHeartbeat(), updated: z.literal(true), nextDueAtMs: EpochMs.nullable() }),
     errors: ['not_found'],
     examples: [
       {

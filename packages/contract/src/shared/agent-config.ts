@@ -1,5 +1,8 @@
 import * as z from 'zod';
 import { autonomyProfiles } from './capability.ts';
+import absent from '../agent-defaults.json' with { type: 'json' };
+import { once } from '../once.ts';
+import { section } from '../section.ts';
 import { TurnOrigin } from './turn.ts';
 
 /** How a configuration names a model: `provider/modelId`, or a bare model id of any provider. */
@@ -42,77 +45,102 @@ const OperationModel = z.strictObject({
 });
 
 /** Trust levels that may be recalled into a turn. */
-const RecallTrust = z.array(z.enum(['system', 'learned', 'external'])).max(3);
+const RecallTrust = () => z.array(z.enum(['system', 'learned', 'external'])).max(3);
 
 /** Memory of an agent; the entries themselves are managed by `memory.*`. */
-export const AgentMemory = z
-  .strictObject({
-    recall: z
-      .strictObject({
-        enabled: z.boolean().default(true).describe('Adds memories about a message before it, fenced, for the model alone.'),
-        maxResults: z.int().min(1).max(50).default(5).describe('Memories per turn.'),
-        maxTokens: z.int().min(128).max(32_768).default(1000).describe('Token limit for all of them, the fence included.'),
-        minScore: z.number().min(0).max(1).default(0.3).describe('Relevance (0 to 1) below which a memory is omitted. Unrelated text scores near 0.'),
-        trust: RecallTrust.default(['system', 'learned']).describe(
-          'Levels that are recalled. With `external` the agent reads text of outsiders repeatedly, marked as untrusted; what it then learns is `external` too.',
-        ),
-        v1: z.boolean().default(false).describe('Recalls for completions of `/v1` too; their callers send the whole context themselves.'),
-      })
-      .prefault({})
-      .describe('Recall of memories into turns.'),
-    review: z
-      .strictObject({
-        minMessages: z.int().min(1).max(10_000).default(5).describe('New messages that make a conversation worth a review.'),
-        maxSessionsPerRun: z.int().min(1).max(1000).default(10).describe('Conversations of one run; one model call each.'),
-        maxTokens: z.int().min(512).max(131_072).default(4096).describe('Tokens of a conversation that the model is shown.'),
-        dedupThreshold: z.number().min(0.5).max(1).default(0.85).describe('Likeness from which a finding counts as already known.'),
-        autoTags: z.array(z.string().min(1).max(64)).max(10).default([]).describe('Tags of reviewed memories, in addition to `auto-review`.'),
-      })
-      .prefault({})
-      .describe('Review of conversations (`memory.review`): what is worth remembering becomes memories.'),
-    limits: z
-      .strictObject({
-        maxEntries: z
-          .int()
-          .min(1)
-          .optional()
-          .describe('Maximum number of memories; the weakest beyond it are evicted by `memory.lifecycle`. No limit when absent.'),
-        maxAgeDays: z.int().min(1).max(36_500).optional().describe('Days after which a memory is evicted even if it is used. No limit when absent.'),
-      })
-      .prefault({})
-      .describe('Limits that `memory.lifecycle` enforces; pinned entries and those of trust `system` are never evicted.'),
-  })
-  .meta({ id: 'AgentMemory' });
+export const AgentMemory = once(() =>
+  z
+    .strictObject({
+      recall: z
+        .strictObject({
+          enabled: z.boolean().default(true).describe('Adds memories about a message before it, fenced, for the model alone.'),
+          maxResults: z.int().min(1).max(50).default(5).describe('Memories per turn.'),
+          maxTokens: z.int().min(128).max(32_768).default(1000).describe('Token limit for all of them, the fence included.'),
+          minScore: z
+            .number()
+            .min(0)
+            .max(1)
+            .default(0.3)
+            .describe('Relevance (0 to 1) below which a memory is omitted. Unrelated text scores near 0.'),
+          trust: RecallTrust()
+            .default(['system', 'learned'])
+            .describe(
+              'Levels that are recalled. With `external` the agent reads text of outsiders repeatedly, marked as untrusted; what it then learns is `external` too.',
+            ),
+          v1: z.boolean().default(false).describe('Recalls for completions of `/v1` too; their callers send the whole context themselves.'),
+        })
+        .prefault({})
+        .describe('Recall of memories into turns.'),
+      review: z
+        .strictObject({
+          minMessages: z.int().min(1).max(10_000).default(5).describe('New messages that make a conversation worth a review.'),
+          maxSessionsPerRun: z.int().min(1).max(1000).default(10).describe('Conversations of one run; one model call each.'),
+          maxTokens: z.int().min(512).max(131_072).default(4096).describe('Tokens of a conversation that the model is shown.'),
+          dedupThreshold: z.number().min(0.5).max(1).default(0.85).describe('Likeness from which a finding counts as already known.'),
+          autoTags: z.array(z.string().min(1).max(64)).max(10).default([]).describe('Tags of reviewed memories, in addition to `auto-review`.'),
+        })
+        .prefault({})
+        .describe('Review of conversations (`memory.review`): what is worth remembering becomes memories.'),
+      limits: z
+        .strictObject({
+          maxEntries: z
+            .int()
+            .min(1)
+            .optional()
+            .describe('Maximum number of memories; the weakest beyond it are evicted by `memory.lifecycle`. No limit when absent.'),
+          maxAgeDays: z
+            .int()
+            .min(1)
+            .max(36_500)
+            .optional()
+            .describe('Days after which a memory is evicted even if it is used. No limit when absent.'),
+        })
+        .prefault({})
+        .describe('Limits that `memory.lifecycle` enforces; pinned entries and those of trust `system` are never evicted.'),
+    })
+    .meta({ id: 'AgentMemory' }),
+);
 
 /** Calls of tools that support running in the background. */
-export const AgentBackground = z
-  .strictObject({
-    afterMs: z.int().min(0).max(3_600_000).default(30_000).describe('Milliseconds after which a call continues in the background; 0: never.'),
-    maxRunning: z.int().min(1).max(64).default(4).describe('Concurrent tasks of the agent; at the limit, further calls stay in their turn.'),
-    maxMs: z.int().min(1000).max(86_400_000).default(1_800_000).describe('Deadline of a task, counted from the start of its call, in milliseconds.'),
-  })
-  .meta({ id: 'AgentBackground' });
+export const AgentBackground = once(() =>
+  z
+    .strictObject({
+      afterMs: z.int().min(0).max(3_600_000).default(30_000).describe('Milliseconds after which a call continues in the background; 0: never.'),
+      maxRunning: z.int().min(1).max(64).default(4).describe('Concurrent tasks of the agent; at the limit, further calls stay in their turn.'),
+      maxMs: z
+        .int()
+        .min(1000)
+        .max(86_400_000)
+        .default(1_800_000)
+        .describe('Deadline of a task, counted from the start of its call, in milliseconds.'),
+    })
+    .meta({ id: 'AgentBackground' }),
+);
 
 /** Permissions and limits of an agent's commands; missing keys default to the section `exec`. */
-export const AgentExec = z
-  .strictObject({
-    network: z
-      .boolean()
-      .default(false)
-      .describe('Lets a command that requests it reach the network, including this machine and its neighbours; each such call requires an approval.'),
-    env: z
-      .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'expected the name of an environment variable'))
-      .max(64)
-      .default([])
-      .describe(
-        "Names of variables of the daemon's environment that commands see; all others are cleared. Names of secrets (`SERVICE_TOKEN`) are looked up in the secret store, too.",
-      ),
-    memoryMb: z.int().min(16).optional().describe('Memory of a command, in MiB.'),
-    processes: z.int().min(1).optional().describe('Processes and threads of a command at once.'),
-    cpuSeconds: z.int().min(1).optional().describe('Processor time of each process, in seconds.'),
-    fileMb: z.int().min(1).optional().describe('Size of each file that a command writes, in MiB.'),
-  })
-  .meta({ id: 'AgentExec' });
+export const AgentExec = once(() =>
+  z
+    .strictObject({
+      network: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Lets a command that requests it reach the network, including this machine and its neighbours; each such call requires an approval.',
+        ),
+      env: z
+        .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'expected the name of an environment variable'))
+        .max(64)
+        .default([])
+        .describe(
+          "Names of variables of the daemon's environment that commands see; all others are cleared. Names of secrets (`SERVICE_TOKEN`) are looked up in the secret store, too.",
+        ),
+      memoryMb: z.int().min(16).optional().describe('Memory of a command, in MiB.'),
+      processes: z.int().min(1).optional().describe('Processes and threads of a command at once.'),
+      cpuSeconds: z.int().min(1).optional().describe('Processor time of each process, in seconds.'),
+      fileMb: z.int().min(1).optional().describe('Size of each file that a command writes, in MiB.'),
+    })
+    .meta({ id: 'AgentExec' }),
+);
 
 const tokenCap = z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional();
 const dollarCap = z.number().min(0.000_001).max(1_000_000).optional();
@@ -144,7 +172,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const resetRule = {
+const resetRule = once(() => ({
   mode: z
     .enum(['none', 'daily', 'idle', 'both'])
     .describe('`daily`: at an hour of the day; `idle`: after a time without a message; `both`: whichever comes first.'),
@@ -155,34 +183,38 @@ const resetRule = {
     .refine(isTimeZone, 'expected the name of a time zone, such as Europe/Berlin')
     .describe("IANA name of the zone of `hour`; the machine's own when absent."),
   idleMinutes: z.int().min(1).max(525_600).describe('Minutes without a message, for `idle`.'),
-};
-const ResetOverride = z
-  .strictObject({
-    mode: resetRule.mode.optional(),
-    hour: resetRule.hour.optional(),
-    timeZone: resetRule.timeZone.optional(),
-    idleMinutes: resetRule.idleMinutes.optional(),
-  })
-  .meta({ id: 'ResetOverride' });
+}));
+const ResetOverride = once(() =>
+  z
+    .strictObject({
+      mode: resetRule().mode.optional(),
+      hour: resetRule().hour.optional(),
+      timeZone: resetRule().timeZone.optional(),
+      idleMinutes: resetRule().idleMinutes.optional(),
+    })
+    .meta({ id: 'ResetOverride' }),
+);
 
 /** When a conversation is reset automatically, as by `session.reset`; checked when the next message arrives. */
-export const SessionReset = z
-  .strictObject({
-    mode: resetRule.mode.default('none'),
-    hour: resetRule.hour.default(4),
-    timeZone: resetRule.timeZone.optional(),
-    idleMinutes: resetRule.idleMinutes.default(240),
-    dm: ResetOverride.optional().describe('Overrides for conversations of one person: a session key without a peer.'),
-    group: ResetOverride.optional().describe('Overrides for groups: a session key with a peer.'),
-    thread: ResetOverride.optional().describe('Overrides for threads: a session key with a thread.'),
-  })
-  .meta({ id: 'SessionReset' });
-export type SessionReset = z.output<typeof SessionReset>;
+export const SessionReset = once(() =>
+  z
+    .strictObject({
+      mode: resetRule().mode.default('none'),
+      hour: resetRule().hour.default(4),
+      timeZone: resetRule().timeZone.optional(),
+      idleMinutes: resetRule().idleMinutes.default(240),
+      dm: ResetOverride().optional().describe('Overrides for conversations of one person: a session key without a peer.'),
+      group: ResetOverride().optional().describe('Overrides for groups: a session key with a peer.'),
+      thread: ResetOverride().optional().describe('Overrides for threads: a session key with a thread.'),
+    })
+    .meta({ id: 'SessionReset' }),
+);
+export type SessionReset = z.output<ReturnType<typeof SessionReset>>;
 
-const dayTime = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, 'expected a time of the day as HH:MM');
+const dayTime = () => z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, 'expected a time of the day as HH:MM');
 
 /** Settings of heartbeats for all agents and for each; the defaults are in `scheduler.heartbeat`. */
-export const heartbeatFields = {
+export const heartbeatFields = once(() => ({
   intervalMs: z.int().min(60_000).max(604_800_000).describe('Milliseconds between two heartbeats.'),
   prompt: z.string().min(1).max(4000).describe('Instructions for a heartbeat, instead of the built-in text.'),
   model: ModelName.describe('Model of the heartbeats; `operationModels.heartbeat` of the agent, then its own, otherwise.'),
@@ -190,8 +222,8 @@ export const heartbeatFields = {
   ackMaxChars: z.int().min(0).max(10_000).describe('Characters allowed in addition to HEARTBEAT_OK in an answer that reports nothing.'),
   activeHours: z
     .strictObject({
-      start: dayTime.describe('First minute of the day in which heartbeats run, as HH:MM.'),
-      end: dayTime.describe('First minute in which they do not; before `start` it means the next day.'),
+      start: dayTime().describe('First minute of the day in which heartbeats run, as HH:MM.'),
+      end: dayTime().describe('First minute in which they do not; before `start` it means the next day.'),
       timeZone: z
         .string()
         .max(64)
@@ -207,18 +239,50 @@ export const heartbeatFields = {
   showAlerts: z.boolean().describe('Reports results of heartbeats, and their failures, to the inbox.'),
   alertThreshold: z.int().min(1).max(100).describe('Consecutive temporary failures from which an alert is raised.'),
   alertCooldownMs: z.int().min(0).max(604_800_000).describe('Minimum milliseconds between two alerts of an agent.'),
-};
+}));
 
 /** Heartbeats of an agent; missing keys default to `scheduler.heartbeat`. */
-export const AgentHeartbeat = z
-  .strictObject({
-    enabled: z.boolean().default(false).describe('Off: no model is called for a heartbeat, whatever requests one.'),
-    ...z.strictObject(heartbeatFields).partial().shape,
-  })
-  .meta({ id: 'AgentHeartbeat' });
-export type AgentHeartbeat = z.output<typeof AgentHeartbeat>;
+export const AgentHeartbeat = once(() =>
+  z
+    .strictObject({
+      enabled: z.boolean().default(false).describe('Off: no model is called for a heartbeat, whatever requests one.'),
+      ...z.strictObject(heartbeatFields()).partial().shape,
+    })
+    .meta({ id: 'AgentHeartbeat' }),
+);
+export type AgentHeartbeat = z.output<ReturnType<typeof AgentHeartbeat>>;
 
 export const UnattendedApprovals = z.enum(['wait', 'refuse']);
+
+const AgentSessions = once(() =>
+  z.strictObject({ reset: SessionReset().prefault({}).describe('When the agent stops seeing earlier messages, which stay readable.') }),
+);
+
+const AgentWorkspace = once(() =>
+  z.strictObject({
+    promptFiles: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Adds the files of the workspace that describe the agent, its rules and its owner (SOUL.md, AGENTS.md, USER.md …) to the system prompt.',
+      ),
+    maxFileChars: z.int().min(100).max(200_000).default(20_000).describe('Maximum characters of each of these files.'),
+  }),
+);
+
+const AgentSkills = once(() =>
+  z.strictObject({
+    enabled: z.boolean().default(true),
+    allow: z.array(z.string().min(1).max(64)).max(500).default([]).describe('The only skills of this agent; all when empty.'),
+    deny: z.array(z.string().min(1).max(64)).max(500).default([]).describe('Skills to remove; overrides everything.'),
+    maxAutoInject: z
+      .int()
+      .min(0)
+      .max(20)
+      .default(3)
+      .describe('Skills that match a message and are placed before it automatically. The others of the list are one call of the tool `skill` away.'),
+  }),
+);
 
 /** One agent, as written under `agents.<id>` in config.yaml and as taken by `agents.create`. */
 export const AgentConfig = z
@@ -247,7 +311,9 @@ export const AgentConfig = z
       })
       .prefault({}),
     tools: ToolPolicy.prefault({}).describe('Tools of this agent.'),
-    background: AgentBackground.prefault({}).describe('Long tool calls that continue in the background, while the agent continues its turn.'),
+    background: section(AgentBackground, absent.background).describe(
+      'Long tool calls that continue in the background, while the agent continues its turn.',
+    ),
     originTools: z
       .partialRecord(TurnOrigin, z.array(ToolPattern))
       .default({})
@@ -274,44 +340,17 @@ export const AgentConfig = z
       })
       .prefault({})
       .describe('Assumptions about this agent of the gate before state-changing and outward calls; the rest is in `approvals` of the installation.'),
-    exec: AgentExec.prefault({}).describe(
+    exec: section(AgentExec, absent.exec).describe(
       'Commands that the agent runs (`exec`); the limits are capped by those of the section `exec` of the installation.',
     ),
     cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("Requested retention of the prefix in the provider's prompt cache."),
-    memory: AgentMemory.prefault({}).describe('What the agent remembers over conversations.'),
-    session: z
-      .strictObject({ reset: SessionReset.prefault({}).describe('When the agent stops seeing earlier messages, which stay readable.') })
-      .prefault({})
-      .describe('Conversations of this agent.'),
-    heartbeat: AgentHeartbeat.prefault({}).describe('Heartbeats: the agent checks its checklist (HEARTBEAT.md) and new events on its own.'),
-    workspace: z
-      .strictObject({
-        promptFiles: z
-          .boolean()
-          .default(true)
-          .describe(
-            'Adds the files of the workspace that describe the agent, its rules and its owner (SOUL.md, AGENTS.md, USER.md …) to the system prompt.',
-          ),
-        maxFileChars: z.int().min(100).max(200_000).default(20_000).describe('Maximum characters of each of these files.'),
-      })
-      .prefault({})
-      .describe('The folder in which the agent works.'),
-    skills: z
-      .strictObject({
-        enabled: z.boolean().default(true),
-        allow: z.array(z.string().min(1).max(64)).max(500).default([]).describe('The only skills of this agent; all when empty.'),
-        deny: z.array(z.string().min(1).max(64)).max(500).default([]).describe('Skills to remove; overrides everything.'),
-        maxAutoInject: z
-          .int()
-          .min(0)
-          .max(20)
-          .default(3)
-          .describe(
-            'Skills that match a message and are placed before it automatically. The others of the list are one call of the tool `skill` away.',
-          ),
-      })
-      .prefault({})
-      .describe('Skills: instructions in folders, managed by `skills.*`.'),
+    memory: section(AgentMemory, absent.memory).describe('What the agent remembers over conversations.'),
+    session: section(AgentSessions, absent.session).describe('Conversations of this agent.'),
+    heartbeat: section(AgentHeartbeat, absent.heartbeat).describe(
+      'Heartbeats: the agent checks its checklist (HEARTBEAT.md) and new events on its own.',
+    ),
+    workspace: section(AgentWorkspace, absent.workspace).describe('The folder in which the agent works.'),
+    skills: section(AgentSkills, absent.skills).describe('Skills: instructions in folders, managed by `skills.*`.'),
     operationModels: z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})

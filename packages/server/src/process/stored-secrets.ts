@@ -42,7 +42,7 @@ export async function readStoredSecrets(
 
 /** The storage section alone: the other sections refer to what is looked for. */
 function storageOf({ text, env, secrets }: { readonly text: string; readonly env: Environment; readonly secrets: SecretLookup }): StorageConfig {
-  const schema = z.looseObject({ storage: StorageConfig.prefault({}) });
+  const schema = z.looseObject({ storage: StorageConfig().prefault({}) });
   return loadConfig({ schema, file: '', text, env, secrets: (name) => secrets(name) ?? 'not known yet' }).config.storage;
 }
 

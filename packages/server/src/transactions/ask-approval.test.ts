@@ -54,7 +54,7 @@ async function start() {
     bus,
     clock,
     log: silentLog,
-    config: fixed(ApprovalsConfig.parse({ mode: 'ask' })),
+    config: fixed(ApprovalsConfig().parse({ mode: 'ask' })),
     hideSecrets: (text) => text,
     printKey: String,
     askApproval,

@@ -143,7 +143,7 @@ test('putting the built-in jobs of four times as many agents in order costs abou
   await using db = await openInlineDb({ migrations, operations });
   const reconcile = async (count: number) => {
     const agentIds = Array.from({ length: count }, (_, index) => `agent-${index}`);
-    const wanted = agentIds.flatMap((agentId) => builtInJobs(agentId, CronConfig.parse({}), startMs));
+    const wanted = agentIds.flatMap((agentId) => builtInJobs(agentId, CronConfig().parse({}), startMs));
     const before = process.cpuUsage();
     await db.write(reconcileBuiltIns, { wanted, agentIds, seed: 'cs_1', atMs: startMs });
     const { user, system } = process.cpuUsage(before);

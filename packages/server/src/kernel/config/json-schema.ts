@@ -1,3 +1,4 @@
+import { sectionDefault } from '@gatehouse/contract';
 import * as z from 'zod';
 import { applyOf } from './schema-walk.ts';
 
@@ -10,7 +11,9 @@ export function configJsonSchema(schema: z.ZodType): Record<string, unknown> {
     ...z.toJSONSchema(schema, {
       io: 'input',
       unrepresentable: 'any',
-      override({ zodSchema, jsonSchema, path }) {
+      override(at) {
+        const { zodSchema, jsonSchema, path } = at;
+        sectionDefault('input', at);
         delete jsonSchema['apply'];
         const mark = applyOf(zodSchema) ?? (path.length === 2 && path[0] === 'properties' ? 'restart' : undefined);
         if (mark !== undefined) jsonSchema['x-gatehouse-apply'] = mark;

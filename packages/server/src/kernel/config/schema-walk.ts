@@ -1,3 +1,4 @@
+import { isSection } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Path } from './config-error.ts';
 
@@ -47,9 +48,9 @@ export function descriptionOf(schema: Schema): string | undefined {
   return undefined;
 }
 
-/** Returns the default as it would be written, or undefined. `.prefault({})` does not count: the parts have their own defaults. */
+/** Returns the default as it would be written, or undefined. That of a section does not count: its parts have their own. */
 export function defaultOf(schema: Schema): { readonly value: unknown } | undefined {
-  for (const layer of layers(schema)) if (layer instanceof z.ZodDefault) return { value: layer._zod.def.defaultValue };
+  for (const layer of layers(schema)) if (layer instanceof z.ZodDefault && !isSection(layer)) return { value: layer._zod.def.defaultValue };
   return undefined;
 }
 

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isSection } from '@gatehouse/contract';
 import type * as z from 'zod';
 import { isSecret, step } from './schema-walk.ts';
 
@@ -15,7 +17,9 @@ export function isSecretName(name: string): boolean {
 type Visit = (text: unknown, name: string, secret: boolean) => unknown;
 
 /** Rebuilds `value`; `visit` gets each leaf and whether the schema or the key's name marks it as secret. */
-export function mapLeaves(schema: z.core.$ZodType | undefined, value: unknown, visit: Visit, name = '', inherited = false): unknown {
+export function mapLeaves(given: z.core.$ZodType | undefined, value: unknown, visit: Visit, name = '', inherited = false): unknown {
+  // A section that the file does not have holds no secret, and its schema need not be built.
+  const schema = given !== undefined && isSection(given) && isDeepStrictEqual(value, given.def.defaultValue) ? undefined : given;
   const secret = inherited || (schema !== undefined && isSecret(schema));
   if (Array.isArray(value)) return value.map((item, index) => mapLeaves(schema && step(schema, index), item, visit, name, secret));
   if (typeof value === 'object' && value !== null) {

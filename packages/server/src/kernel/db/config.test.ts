@@ -3,7 +3,9 @@ import { StorageConfig } from './config.ts';
 
 const url = 'postgres://gatehouse:open-sesame@db.example.org/gatehouse';
 const problemsOf = (section: object) =>
-  StorageConfig.safeParse({ driver: 'postgres', ...section }).error?.issues.map(({ path, message }) => `${path.join('.')} ${message}`) ?? [];
+  StorageConfig()
+    .safeParse({ driver: 'postgres', ...section })
+    .error?.issues.map(({ path, message }) => `${path.join('.')} ${message}`) ?? [];
 
 it('needs the URL of a server', () => {
   expect(problemsOf({})).toEqual(['url is missing; driver "postgres" needs it']);

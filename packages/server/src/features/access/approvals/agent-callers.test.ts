@@ -39,7 +39,7 @@ test('no agent decides about calls of agents, whatever its token may do', async 
     clock: createStepClock(),
     log: silentLog,
     bootId: 'boot',
-    config: fixed(ApprovalsConfig.parse({})),
+    config: fixed(ApprovalsConfig().parse({})),
     hideSecrets: (text) => text,
     printKey: String,
     askApproval: operation('approvals.ask', askForCall),

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type AgentConfig, heartbeatFields } from '@gatehouse/contract';
+import { type AgentConfig, heartbeatFields, once } from '@gatehouse/contract';
 import { documentValue } from '../../../kernel/config/edit.ts';
 import { mergePatch, withoutNulls } from '../../../kernel/merge-patch.ts';
 
@@ -9,7 +9,12 @@ export type Fields = Readonly<Record<string, unknown>>;
 export type Origin = 'file' | 'reference' | 'default' | 'installation';
 
 /** Optional keys that follow the installation when they are absent. */
-const inherited = ['model', 'autonomy.profile', 'approvals.unattended', ...Object.keys(heartbeatFields).map((key) => `heartbeat.${key}`)];
+const inherited = once(() => [
+  'model',
+  'autonomy.profile',
+  'approvals.unattended',
+  ...Object.keys(heartbeatFields()).map((key) => `heartbeat.${key}`),
+]);
 
 /** Returns an agent's entry as the text of config.yaml has it, with its references; undefined when there is none. */
 export function entryIn(text: string, agentId: string): Fields | undefined {
@@ -57,7 +62,7 @@ export function originsOf(config: AgentConfig, entry: Fields | undefined): Recor
   };
   visit(config, entry, '');
   const found = new Map(origins);
-  for (const path of inherited) if (!found.has(path)) found.set(path, 'installation');
+  for (const path of inherited()) if (!found.has(path)) found.set(path, 'installation');
   return Object.fromEntries(found);
 }
 

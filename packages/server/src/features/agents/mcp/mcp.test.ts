@@ -133,5 +133,9 @@ test.each([
   [{ transport: 'stdio', command: 'a', env: { A: '$TOKEN' } }, 'env.A'],
   [{ transport: 'stdio', command: 'a', cwd: 'b' }, 'cwd'],
 ])('%j is not a valid configuration of a server', (config, path) => {
-  expect(McpServerConfig.safeParse(config).error?.issues.map((issue) => issue.path.join('.'))).toContain(path);
+  expect(
+    McpServerConfig()
+      .safeParse(config)
+      .error?.issues.map((issue) => issue.path.join('.')),
+  ).toContain(path);
 });

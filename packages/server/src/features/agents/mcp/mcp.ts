@@ -97,7 +97,7 @@ export async function createMcp(deps: McpDeps): Promise<Mcp> {
 function storedConfig(row: McpServerRow, seal: Seal): McpServerConfig | undefined {
   const headers = seal.open(row.name, row.headersSealed);
   if (headers === undefined) return undefined;
-  return McpServerConfig.safeParse({
+  return McpServerConfig().safeParse({
     transport: row.transport,
     url: row.url,
     headers,

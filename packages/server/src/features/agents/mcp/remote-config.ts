@@ -23,7 +23,7 @@ export function remoteConfig(params: RemoteParams): McpServerConfig | undefined 
   if (url === undefined) throw new AppError('invalid_params', 'url: expected the address of the server', { param: 'url' });
   if (Object.values(headers ?? {}).includes(redactionMarker))
     throw new AppError('invalid_params', `headers: found ${redactionMarker} instead of a secret; pass the value itself`, { param: 'headers' });
-  const parsed = McpServerConfig.safeParse({ transport, url, ...(headers !== undefined && { headers }), ...(agents !== undefined && { agents }) });
+  const parsed = McpServerConfig().safeParse({ transport, url, ...(headers !== undefined && { headers }), ...(agents !== undefined && { agents }) });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const path = issue?.path.join('.') ?? 'url';

@@ -60,7 +60,7 @@ let db: Db;
 let autonomy: Autonomy;
 let turn: RunningTurn | undefined;
 
-async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): Promise<Autonomy> {
+async function start(config: Parameters<ReturnType<typeof AutonomyConfig>['parse']>[0] = {}): Promise<Autonomy> {
   return createAutonomy({
     db,
     bus: createEventBus((error) => {
@@ -69,7 +69,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     clock,
     log: silentLog,
     traceWork: () => {},
-    config: fixed(AutonomyConfig.parse(config)),
+    config: fixed(AutonomyConfig().parse(config)),
     agents,
     maxCostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: need.maxOutputTokens }),
     turnOf: () => turn,
@@ -106,7 +106,7 @@ afterEach(async () => {
   await db[Symbol.asyncDispose]();
 });
 
-async function restart(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): Promise<void> {
+async function restart(config: Parameters<ReturnType<typeof AutonomyConfig>['parse']>[0] = {}): Promise<void> {
   await autonomy[Symbol.asyncDispose]();
   autonomy = await start(config);
 }

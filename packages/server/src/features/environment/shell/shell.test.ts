@@ -30,7 +30,7 @@ let jail: Jail;
 const secretEnv = { GATEHOUSE_TOKEN: 'secret-of-the-daemon', API_NAME: 'named', PATH: '/nowhere' };
 /** Capacity is covered by the tests of workspaces. */
 const capacity: WorkspaceCapacity = { assertCapacity: async () => {}, watched: (opened) => opened };
-const smallConfig = ExecConfig.parse({ memoryMb: 192, processes: 40, fileMb: 8, cpuSeconds: 20, maxBackgroundPerAgent: 2 });
+const smallConfig = ExecConfig().parse({ memoryMb: 192, processes: 40, fileMb: 8, cpuSeconds: 20, maxBackgroundPerAgent: 2 });
 
 beforeAll(async () => {
   jail = await openJail({ clock: systemClock });
@@ -250,7 +250,7 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
     await using quota = createQuota({
       clock: systemClock,
       log: silentLog,
-      config: fixed(WorkspacesConfig.parse({ quotaMb: 2 })),
+      config: fixed(WorkspacesConfig().parse({ quotaMb: 2 })),
       disk: { check: async () => {}, shortage: () => undefined, lacking: () => undefined, assertCanWrite() {} },
     });
     shell = createShell({
@@ -388,7 +388,7 @@ describe('without a jail', () => {
     const off = createShell({
       isStopped: () => false,
       clock: systemClock,
-      config: fixed(ExecConfig.parse({ enabled: false })),
+      config: fixed(ExecConfig().parse({ enabled: false })),
       jail: async () => jail,
       capacity,
       env: {},

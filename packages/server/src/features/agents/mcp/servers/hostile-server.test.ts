@@ -118,7 +118,7 @@ test('a server that could not be connected again on demand has no tools left', a
   let works = true;
   const managed = new ManagedServer({
     name: 's',
-    config: McpServerConfig.parse({ transport: 'http', url: 'http://127.0.0.1:9/mcp' }),
+    config: McpServerConfig().parse({ transport: 'http', url: 'http://127.0.0.1:9/mcp' }),
     clock,
     log: silentLog,
     onTools: () => {},

@@ -107,7 +107,7 @@ export function createServers(deps: ServersDeps): Servers {
 
   return {
     make(name, source, config) {
-      deps.redactor.add(liveSecrets(McpServerConfig, config));
+      deps.redactor.add(liveSecrets(McpServerConfig(), config));
       const errorOutput = createErrorOutput();
       return {
         name,

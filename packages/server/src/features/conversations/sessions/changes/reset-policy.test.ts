@@ -38,7 +38,7 @@ describe('dueReset', () => {
 });
 
 describe('resetRuleOf', () => {
-  const reset = SessionReset.parse({
+  const reset = SessionReset().parse({
     mode: 'daily',
     timeZone: 'Europe/Berlin',
     group: { mode: 'idle', idleMinutes: 30 },
@@ -55,6 +55,6 @@ describe('resetRuleOf', () => {
   });
 
   test('an unknown zone is rejected', () => {
-    expect(SessionReset.safeParse({ timeZone: 'Mars/Olympus' }).success).toBe(false);
+    expect(SessionReset().safeParse({ timeZone: 'Mars/Olympus' }).success).toBe(false);
   });
 });

@@ -34,7 +34,7 @@ const diskWith = (shortage: () => string | undefined): QuotaDeps['disk'] => ({
 });
 const roomy = diskWith(() => undefined);
 const make = (config: object = {}, disk = roomy) =>
-  createQuota({ clock: systemClock, log: silentLog, config: fixed(WorkspacesConfig.parse(config)), disk });
+  createQuota({ clock: systemClock, log: silentLog, config: fixed(WorkspacesConfig().parse(config)), disk });
 const count = (more: object = {}) => countFiles({ root: dir, maxFiles: 1000, draftsBeforeMs: 0, ...more });
 
 describe('the usage of a workspace', () => {

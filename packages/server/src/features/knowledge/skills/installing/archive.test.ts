@@ -5,7 +5,7 @@ import { SkillsConfig } from '../config.ts';
 
 test('requests for all candidate branches share one deadline', async () => {
   const clock = createStepClock();
-  const { imports, installVetting } = SkillsConfig.parse({ imports: { timeoutMs: 40_000 } });
+  const { imports, installVetting } = SkillsConfig().parse({ imports: { timeoutMs: 40_000 } });
   const waits: number[] = [];
   const egress = {
     async request({ timeoutMs }: { readonly timeoutMs: number }) {

@@ -111,7 +111,7 @@ const attacks: Readonly<Record<string, readonly [TarEntry, string]>> = {
 };
 test.each(Object.entries(attacks))('%s in the archive is refused', async (_name, [entry, rule]) => {
   const { archives } = repository({ [main]: await bundle(entry) });
-  await using server = await startTestServer({ archives, config: { skills: SkillsConfig.parse({ installVetting: { maxFileBytes: 100_000 } }) } });
+  await using server = await startTestServer({ archives, config: { skills: SkillsConfig().parse({ installVetting: { maxFileBytes: 100_000 } }) } });
   for (const force of [false, true])
     await expect(server.client.call('skills.import', { url, force })).rejects.toMatchObject({
       message: expect.stringMatching(new RegExp(`^\\[skill_vet_rejected:dangerous\\] .*${rule}`)),
@@ -133,7 +133,7 @@ test('bombs, oversized, damaged and invalid archives are refused', async () => {
     const { archives } = repository({ [main]: body });
     await using server = await startTestServer({
       archives,
-      config: { skills: SkillsConfig.parse({ imports: { maxArchiveBytes: 100_000, maxUnpackedBytes: 20_000_000 } }) },
+      config: { skills: SkillsConfig().parse({ imports: { maxArchiveBytes: 100_000, maxUnpackedBytes: 20_000_000 } }) },
     });
     await expect(server.client.call('skills.import', { url })).rejects.toMatchObject({ code });
   }

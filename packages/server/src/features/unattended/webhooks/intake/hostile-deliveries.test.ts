@@ -94,7 +94,7 @@ describe('a hostile payload', () => {
 });
 
 it.each(['my hook', 'Ünï', 'a?b', 'a#b', 'a\\b', 'tab\t'])('a mapping for an impossible path is rejected at start: %j', (path) => {
-  expect(WebhooksConfig.safeParse({ mappings: [{ id: 'x', match: { path } }] }).error?.issues).toMatchObject([
+  expect(WebhooksConfig().safeParse({ mappings: [{ id: 'x', match: { path } }] }).error?.issues).toMatchObject([
     { path: ['mappings', 0, 'match', 'path'] },
   ]);
 });

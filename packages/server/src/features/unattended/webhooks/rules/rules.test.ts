@@ -50,7 +50,7 @@ describe('routing (C13)', () => {
       });
       const path = pick(paths) ?? 'other';
       const source = pick(sources);
-      const rules = rulesOf(WebhooksConfig.parse({ mappings }));
+      const rules = rulesOf(WebhooksConfig().parse({ mappings }));
       const found = rules.find(({ mapping }) => wantsPath(mapping.match, normalizePath(path)) && wantsSource(mapping.match, source))?.mapping.id;
       expect(found, JSON.stringify({ path, source, mappings })).toBe(oracle(path, { source }, mappings));
       if (found !== undefined) matched += 1;
@@ -61,7 +61,7 @@ describe('routing (C13)', () => {
 
   it("checks presets before mappings that match every path, and after mappings of the preset's path", () => {
     const ids = (mappings: object[]) =>
-      rulesOf(WebhooksConfig.parse({ presets: ['GMAIL', 'github', 'none'], mappings })).map(({ mapping }) => mapping.id);
+      rulesOf(WebhooksConfig().parse({ presets: ['GMAIL', 'github', 'none'], mappings })).map(({ mapping }) => mapping.id);
     expect(ids([{ id: 'own', match: { path: 'github' } }, { id: 'all' }])).toEqual(['own', 'github', 'gmail', 'all']);
     expect(ids([{ id: 'ci', match: { source: 'ci' } }])).toEqual(['github', 'gmail', 'ci']);
     expect(ids([{ id: 'github', preset: 'github' }])).toEqual(['github', 'github-preset', 'gmail']);
@@ -70,7 +70,9 @@ describe('routing (C13)', () => {
 
 describe('the configuration section', () => {
   const issues = (webhooks: object) =>
-    WebhooksConfig.safeParse(webhooks).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
+    WebhooksConfig()
+      .safeParse(webhooks)
+      .error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
   const signing = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
   it.each<[object, RegExp]>([
