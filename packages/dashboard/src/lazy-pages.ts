@@ -25,6 +25,7 @@ export const lazyPages = {
   start: part(() => import('./pages/start/start-page.tsx')),
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
   settings: part(() => import('./pages/settings/settings-page.tsx')),
+  traces: part(() => import('./pages/traces/traces-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
@@ -37,5 +38,6 @@ export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).Ru
 export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
+export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

@@ -14,6 +14,7 @@ import {
   SchedulePage,
   SettingsPage,
   StartPage,
+  TracesPage,
   WebhooksPage,
 } from './lazy-pages.ts';
 import { PageLoadFailure } from './page-load-failure.tsx';
@@ -59,6 +60,7 @@ const sections: readonly Section[] = [
   { path: '/schedule', name: 'Schedule', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
   { path: '/webhooks', name: 'Webhooks', icon: 'hook', draw: () => <WebhooksPage />, adminOnly: true },
   { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
+  { path: '/traces', name: 'Traces', icon: 'waterfall', draw: (rest) => <TracesPage rest={rest} /> },
   { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
   { path: '/evals', name: 'Evaluations', icon: 'check', draw: (rest) => <EvalsPage rest={rest} />, adminOnly: true },
   { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
