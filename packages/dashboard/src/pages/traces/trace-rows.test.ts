@@ -62,6 +62,16 @@ describe('the tree of a trace', () => {
     expect(shape(records)).toEqual(['tn_1', '-tn_1#0', '--tn_5', '-tn_1#1', '--tn_1#2', '--tn_9']);
   });
 
+  test('has the sub-agent of a sub-agent below that one, and what a root run belongs to below the turn that started it', () => {
+    const rootRunId = 'root-turn-tn_1';
+    const records = [
+      record('tn_1'),
+      record('tn_2', { rootRunId, startedAtMs: 1100, refs: { runId: 'sr_a' }, steps: [step(0, { kind: 'tool', facts: { runId: 'sr_b' } })] }),
+      record('tn_3', { rootRunId, startedAtMs: 1200, refs: { runId: 'sr_b' } }),
+    ];
+    expect(shape(records)).toEqual(['tn_1', '-tn_2', '--tn_2#0', '---tn_3']);
+  });
+
   test('has what a later part of a turn caused below that part', () => {
     const records = [
       record('tn_1', { endedAtMs: 1100 }),

@@ -38,11 +38,12 @@ export function buildTrace(records: readonly TraceRecord[]): readonly TraceNode[
   const known = new Map<string, Growing>();
   const parts = Map.groupBy(ordered, ({ id }) => turnOf(id));
   for (const record of ordered) known.set(record.id, nodeOf(record));
+  const delegations = delegationsIn(known.values());
   const roots: Growing[] = [];
   for (const record of ordered) {
     const node = known.get(record.id);
     if (node === undefined) continue;
-    const cause = parentOf(record, parts, known);
+    const cause = parentOf(record, parts, known, delegations);
     if (cause === undefined) roots.push(node);
     else cause.children.push(node);
   }
@@ -70,45 +71,63 @@ function nodeOf(record: TraceRecord): Growing {
   return node;
 }
 
-/** Returns the node that caused a record: the delegation that names its run or graph, or the part of the turn that ran then. */
-function parentOf(record: TraceRecord, parts: ReadonlyMap<string, readonly TraceRecord[]>, known: ReadonlyMap<string, Growing>): Growing | undefined {
-  if (record.parentId === undefined) return undefined;
-  const turn = turnOf(record.parentId);
-  // A turn can't be a part of itself.
-  if (turn === turnOf(record.id)) return undefined;
+/** Returns the node that caused a record: the step that started its run or graph, or the part of the turn that ran then. */
+function parentOf(
+  record: TraceRecord,
+  parts: ReadonlyMap<string, readonly TraceRecord[]>,
+  known: ReadonlyMap<string, Growing>,
+  delegations: ReadonlyMap<string, Growing>,
+): Growing | undefined {
+  const { runId, graphId } = record.refs;
+  const step = delegations.get(runId ?? '') ?? delegations.get(graphId ?? '');
+  if (step !== undefined) return isBelow(step.record, record, parts, delegations) ? undefined : step;
+  const turn = causingTurn(record);
+  if (turn === undefined) return undefined;
   const candidates = parts.get(turn) ?? [];
   const part = candidates.findLast(({ startedAtMs }) => startedAtMs <= record.startedAtMs) ?? candidates[0];
-  const above = part === undefined ? undefined : known.get(part.id);
-  if (above === undefined || isBelow(above, record, known, parts)) return undefined;
-  const { runId, graphId } = record.refs;
-  const delegations = candidates.flatMap(({ id }) => known.get(id)?.children ?? []).flatMap(withSteps);
-  return (
-    delegations.find(({ step }) => runId !== undefined && step?.facts?.['runId'] === runId) ??
-    delegations.find(({ step }) => graphId !== undefined && step?.facts?.['graphId'] === graphId) ??
-    above
-  );
+  return part === undefined || isBelow(part, record, parts, delegations) ? undefined : known.get(part.id);
+}
+
+/** Returns the turn that caused a record: it is named, or has started the root run. */
+function causingTurn({ id, parentId, rootRunId }: TraceRecord): string | undefined {
+  const turn = parentId ?? (rootRunId?.startsWith('root-turn-') === true ? rootRunId.slice('root-turn-'.length) : undefined);
+  // A turn can't be a part of itself.
+  return turn === undefined || turnOf(turn) === turnOf(id) ? undefined : turnOf(turn);
 }
 
 /** Guards against records that name each other as their cause. */
 function isBelow(
-  above: Growing,
+  above: TraceRecord,
   record: TraceRecord,
-  known: ReadonlyMap<string, Growing>,
   parts: ReadonlyMap<string, readonly TraceRecord[]>,
+  delegations: ReadonlyMap<string, Growing>,
 ): boolean {
   const seen = new Set<string>();
-  let at: TraceRecord | undefined = above.record;
+  let at: TraceRecord | undefined = above;
   while (at !== undefined && !seen.has(at.id)) {
     if (turnOf(at.id) === turnOf(record.id)) return true;
     seen.add(at.id);
-    const next: string | undefined = at.parentId;
-    at = next === undefined ? undefined : (known.get(next)?.record ?? parts.get(turnOf(next))?.[0]);
+    const { runId, graphId }: TraceRecord['refs'] = at.refs;
+    const step: Growing | undefined = delegations.get(runId ?? '') ?? delegations.get(graphId ?? '');
+    at = step?.record ?? parts.get(causingTurn(at) ?? '')?.[0];
   }
   return false;
 }
 
+/** Returns the steps that started runs and graphs, by the ids of these. */
+function delegationsIn(nodes: Iterable<Growing>): ReadonlyMap<string, Growing> {
+  const found = new Map<string, Growing>();
+  for (const node of nodes)
+    for (const one of withSteps(node))
+      for (const name of ['graphId', 'runId']) {
+        const id = one.step?.facts?.[name];
+        if (typeof id === 'string') found.set(id, one);
+      }
+  return found;
+}
+
 function withSteps(node: Growing): Growing[] {
-  return node.step === undefined ? [] : [node, ...node.children.flatMap(withSteps)];
+  return node.children.flatMap((child) => [child, ...withSteps(child)]);
 }
 
 function sortByStart(node: Growing): void {
