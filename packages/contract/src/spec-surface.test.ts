@@ -55,7 +55,7 @@ const eventsBeyondSpec = [
   'autonomy:killed',
   'autonomy:denial_breaker',
   'capability:audited',
-    'daemon:log',
+  'daemon:log',
 ];
 /** Steps whose events must exist by now. */
 const finishedSteps = new Set(['1', '3', '4', '5', '6']);

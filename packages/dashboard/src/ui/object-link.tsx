@@ -31,10 +31,21 @@ export function ObjectLink({ id, children }: { readonly id: string; readonly chi
   );
 }
 
-/** A link to the trace of a turn, a run or a job; `reference` is the id of any of them, or of the trace. */
-export function TraceLink({ reference, className, label }: { readonly reference: string; readonly className?: string; readonly label?: string }) {
+/** A link to a trace: `reference` is the id of a turn, a root run or a trace, `within` names one of its runs. */
+export function TraceLink({
+  reference,
+  within,
+  className,
+  label,
+}: {
+  readonly reference: string;
+  readonly within?: string;
+  readonly className?: string;
+  readonly label?: string;
+}) {
+  const path = [reference, ...(within === undefined ? [] : [within])].map(encodeURIComponent).join('/');
   return (
-    <PageLink to={`/traces/${encodeURIComponent(reference)}`} {...(className !== undefined && { className })} {...(label !== undefined && { label })}>
+    <PageLink to={`/traces/${path}`} {...(className !== undefined && { className })} {...(label !== undefined && { label })}>
       Trace
     </PageLink>
   );

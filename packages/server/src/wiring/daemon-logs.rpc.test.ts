@@ -28,7 +28,11 @@ test('lines that follow reach the streams of admins that name their event, and n
     const { promise, resolve } = Promise.withResolvers<void>();
     opened.push(promise);
     const read = async (): Promise<void> => {
-      for await (const { kind, payload } of client.events({ signal: stop.signal, ...(kinds && { kinds }), onState: (state) => state === 'open' && resolve() })) {
+      for await (const { kind, payload } of client.events({
+        signal: stop.signal,
+        ...(kinds && { kinds }),
+        onState: (state) => state === 'open' && resolve(),
+      })) {
         if (kind === 'agent:hot_added') return;
         if (kind === 'daemon:log') heard[name]?.push(payload.message);
       }

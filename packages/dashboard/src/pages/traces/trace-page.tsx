@@ -1,3 +1,4 @@
+import { GatehouseError } from '@gatehouse/client';
 import type { TraceRecord } from '@gatehouse/contract';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -18,8 +19,8 @@ const refreshMs = 3_000;
 /** Events that add steps to a trace. */
 const changedBy = ['message:', 'tool:', 'approval:', 'session:sub_agent_', 'graph:', 'observability:'];
 
-/** The story of a turn with everything that it caused; `reference` is an id of the trace, of a turn, a run or a job. */
-export function TracePage({ reference }: { readonly reference: string }) {
+/** The story of a turn with everything that it caused; `reference` is the id of a trace, a turn or a root run, `within` of a record, or of what it belongs to. */
+export function TracePage({ reference, within }: { readonly reference: string; readonly within: string | undefined }) {
   const { client } = useSession();
   const { data, error, loading, reload } = useLoad(['obs.trace.get', reference], (signal) => loadTrace(client, reference, signal), {
     changedBy,
@@ -32,19 +33,20 @@ export function TracePage({ reference }: { readonly reference: string }) {
     const timer = setInterval(reload, refreshMs);
     return () => clearInterval(timer);
   }, [runs, reload]);
+  const isMissing = data?.length === 0 || (error instanceof GatehouseError && error.code === 'not_found');
   if (data === undefined || data.length === 0)
     return (
       <Page title="Trace" lead={<span className="mono">{reference}</span>}>
-        {error !== undefined && <Failure error={error} onRetry={reload} />}
+        {error !== undefined && !isMissing && <Failure error={error} onRetry={reload} />}
         {data === undefined && loading && <Skeleton lines={8} />}
-        {data !== undefined && (
+        {isMissing && (
           <Empty title="No trace">
             <p>It is stored a moment after the work has ended, and pruned after some time. Work before tracing was turned on has none.</p>
           </Empty>
         )}
       </Page>
     );
-  return <Trace records={data} reference={reference} onReload={reload} loading={loading} error={error} />;
+  return <Trace records={data} reference={within ?? reference} onReload={reload} loading={loading} error={error} />;
 }
 
 function Trace({

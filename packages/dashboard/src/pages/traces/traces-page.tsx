@@ -1,6 +1,7 @@
 import { TracePage } from './trace-page.tsx';
 
-/** The trace at `/traces/<ref>`. */
+/** The trace at `/traces/<ref>`, with the record that `/traces/<ref>/<id>` names, such as a run of a graph. */
 export function TracesPage({ rest }: { readonly rest: string | undefined }) {
-  return rest === undefined ? null : <TracePage key={rest} reference={rest} />;
+  const [reference, within] = rest?.split('/') ?? [];
+  return reference === undefined ? null : <TracePage key={rest} reference={reference} within={within} />;
 }
