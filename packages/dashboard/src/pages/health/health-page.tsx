@@ -28,15 +28,17 @@ export function HealthPage() {
   return useSession().admin ? <Overview /> : <AdminOnly title="Health" />;
 }
 
+type Slots = Extract<Result<'graph.status'>, { concurrency: unknown }>['concurrency'];
+
 interface Overview {
   readonly status: Status;
-  readonly slots: Result<'graph.list'>['concurrency'] | undefined;
+  readonly slots: Slots | undefined;
 }
 
 async function load(client: Client, signal: AbortSignal): Promise<Overview> {
-  const [status, graphs] = await client.batch([{ method: 'gateway.status' }, { method: 'graph.list', params: { limit: 1 } }], { signal });
+  const [status, graphs] = await client.batch([{ method: 'gateway.status' }, { method: 'graph.status', params: { recentMinutes: 1 } }], { signal });
   if (!status.ok) throw status.error;
-  return { status: status.result, slots: graphs.ok ? graphs.result.concurrency : undefined };
+  return { status: status.result, slots: graphs.ok && 'concurrency' in graphs.result ? graphs.result.concurrency : undefined };
 }
 
 function Overview() {

@@ -3,6 +3,5 @@ import type { TraceRecord } from '@gatehouse/contract';
 
 /** Loads the records that a reference leads to: a record, a turn, a trace, or all that one request started. */
 export async function loadTrace(client: Client, ref: string, signal: AbortSignal): Promise<readonly TraceRecord[]> {
-  const { records } = (await client.callByName('obs.trace.get', { ref }, { signal })) as { readonly records: readonly TraceRecord[] };
-  return records;
+  return (await client.call('obs.trace.get', { ref }, { signal })).records;
 }
