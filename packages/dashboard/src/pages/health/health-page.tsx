@@ -8,6 +8,7 @@ import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { ProviderBadge, ProviderTrouble, useProviderStates } from '../agents/provider-state.tsx';
+import { Findings } from './findings.tsx';
 import { BudgetMeters } from '../spend/budget-meters.tsx';
 
 type Status = Result<'gateway.status'>;
@@ -64,6 +65,7 @@ function Overview() {
     >
       {lost && <Failure error={new Error('The gateway does not respond.')} onRetry={refresh} />}
       {health !== undefined && <Checks health={health} />}
+      <Findings />
       <Providers />
       {loaded.error !== undefined && <Failure error={loaded.error} onRetry={loaded.reload} />}
       {loaded.data === undefined && loaded.loading && <Skeleton lines={6} />}
