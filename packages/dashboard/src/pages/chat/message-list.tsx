@@ -199,6 +199,11 @@ const Message = memo(function Message({
           </Button>
         </footer>
       )}
+      {role === 'assistant' && state === 'streaming' && turn !== undefined && (
+        <footer>
+          <TraceLink reference={turn} className="hint" />
+        </footer>
+      )}
       {role === 'assistant' && state !== 'streaming' && (
         <footer>
           {state === 'stopped' && <Badge tone="warn">Stopped by you</Badge>}

@@ -62,22 +62,24 @@ export function Findings() {
               </div>
             </div>
           )}
-          {data.findings.length === 0 ? (
+          {data.findings.length === 0 && data.likelyRootCause === null ? (
             <p className="hint">No findings in this window.</p>
           ) : (
             <ul className="rows plain" aria-label="Findings">
-              {data.findings.map(({ code, detail, hint, count: times }) => (
-                <li key={code} className="row">
-                  <div className="row-main">
-                    <span className="row-title">{detail}</span>
-                    <p className="snippet">{hint}</p>
-                  </div>
-                  <div className="row-facts">
-                    <span className="mono">{code}</span>
-                    <Badge tone="warn">{count(times)}</Badge>
-                  </div>
-                </li>
-              ))}
+              {data.findings
+                .filter(({ code }) => code !== data.likelyRootCause?.code)
+                .map(({ code, detail, hint, count: times }) => (
+                  <li key={code} className="row">
+                    <div className="row-main">
+                      <span className="row-title">{detail}</span>
+                      <p className="snippet">{hint}</p>
+                    </div>
+                    <div className="row-facts">
+                      <span className="mono">{code}</span>
+                      <Badge tone="warn">{count(times)}</Badge>
+                    </div>
+                  </li>
+                ))}
             </ul>
           )}
           <p className="hint">

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { ago, dateTime } from '../../data/format.ts';
+import { ago, dateTime, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
@@ -71,6 +71,23 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
     return `${job.name} ${paused ? 'paused' : 'resumed'}.`;
   };
 
+  const [builtIn = [], authored = []] = [true, false].map((wanted) => data?.jobs.filter(({ source }) => (source === 'built_in') === wanted));
+  const listOf = (label: string, jobs: readonly Job[]) =>
+    jobs.length > 0 && (
+      <ul className="rows" aria-label={label}>
+        {jobs.map((one) => (
+          <JobRow
+            key={one.id}
+            job={one}
+            busy={busy}
+            onAsk={setAsked}
+            onRun={() => begin(() => start(one))}
+            onPause={(paused) => begin(() => pause(one, paused))}
+          />
+        ))}
+      </ul>
+    );
+
   return (
     <>
       <div className="toolbar">
@@ -99,18 +116,15 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
       )}
       {data !== undefined && data.rows.length > 0 && <TimeLine rows={data.rows} nowMs={data.nowMs} spanMs={data.spanMs} />}
       {data !== undefined && data.jobs.length > 0 && (
-        <ul className="rows" aria-label="Jobs">
-          {data.jobs.map((job) => (
-            <JobRow
-              key={job.id}
-              job={job}
-              busy={busy}
-              onAsk={setAsked}
-              onRun={() => begin(() => start(job))}
-              onPause={(paused) => begin(() => pause(job, paused))}
-            />
-          ))}
-        </ul>
+        <>
+          {listOf('Jobs', authored)}
+          {builtIn.length > 0 && (
+            <details open={authored.length === 0}>
+              <summary className="hint">{plural(builtIn.length, 'built-in job')}</summary>
+              {listOf('Built-in jobs', builtIn)}
+            </details>
+          )}
+        </>
       )}
       {data !== undefined && data.total > data.jobs.length && <p className="hint">{`Showing ${data.jobs.length} of ${data.total} jobs.`}</p>}
       {asked !== undefined && <JobsDialog asked={asked} onClose={close} onDone={done} />}

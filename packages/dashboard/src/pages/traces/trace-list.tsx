@@ -40,7 +40,7 @@ function OpenById() {
     if (id.trim() !== '') navigate(`/traces/${encodeURIComponent(id.trim())}`);
   };
   return (
-    <form className="toolbar" onSubmit={open}>
+    <form className="toolbar trace-open" onSubmit={open}>
       <input
         type="text"
         aria-label="Id"

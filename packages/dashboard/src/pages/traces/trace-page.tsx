@@ -99,7 +99,7 @@ function Trace({
       }
     >
       {error !== undefined && <Failure error={error} onRetry={onReload} />}
-      <Summary focus={focus} nodes={nodes} cause={cause} onSelect={setChosen} />
+      <Summary focus={focus} nodes={nodes} cause={cause} selected={selected} onSelect={setChosen} />
       <Clock runs={nodes.some(isRunning)}>
         {(nowMs) => (
           <div className="trace-layout">
@@ -133,11 +133,13 @@ function Summary({
   focus,
   nodes,
   cause,
+  selected,
   onSelect,
 }: {
   readonly focus: TraceNode;
   readonly nodes: readonly TraceNode[];
   readonly cause: TraceNode | undefined;
+  readonly selected: TraceNode;
   readonly onSelect: (id: string) => void;
 }) {
   const { record, startMs, endMs } = focus;
@@ -165,7 +167,7 @@ function Summary({
         {record.agentId !== undefined && <PageLink to={`/agents/${record.agentId}`}>{record.agentId}</PageLink>}
       </p>
       {outcome === 'failed' && error !== undefined && error !== null && <ErrorText error={error} />}
-      {cause !== undefined && (
+      {cause !== undefined && cause.id !== selected.id && (
         <p className="hint">
           {'Failed in '}
           <button type="button" className="link-like" onClick={() => onSelect(cause.id)}>

@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { Icon } from '../../ui/icon.tsx';
-import { costText, iconOf, kindOf, nameOf, outcomeLabels, outcomeOf, outcomeTones, timeText } from './labels.ts';
+import { iconOf, kindOf, nameOf, outcomeLabels, outcomeOf, outcomeTones, timeText } from './labels.ts';
 import type { TraceNode, TraceRow } from './trace-rows.ts';
 
 /** Height of a row in the style sheet. */
@@ -109,12 +109,11 @@ function Row({
   readonly onSelect: (id: string) => void;
   readonly onToggle: (id: string, open: boolean) => void;
 }) {
-  const { id, startMs, endMs, step, record } = node;
+  const { id, startMs, endMs, step } = node;
   const outcome = outcomeOf(node);
   const tone = outcomeTones[outcome];
+  const isPlain = tone === 'good' || tone === 'neutral';
   const lasts = (endMs ?? (outcome === 'running' ? nowMs : startMs)) - startMs;
-  const cost = step === undefined ? (record.modelCalls > 0 ? record.costNano : undefined) : step.costNano;
-  const facts = [timeText(lasts), ...(cost === undefined ? [] : [costText(cost)])].join(' · ');
   return (
     <div
       id={rowId(node)}
@@ -124,7 +123,6 @@ function Row({
       aria-setsize={siblings}
       aria-expanded={isOpen}
       aria-selected={isSelected}
-      aria-label={`${kindOf(node)} ${nameOf(node)}, ${outcomeLabels[outcome]}, ${facts}`}
       className={`waterfall-row${isSelected ? ' selected' : ''}`}
       onClick={() => onSelect(id)}
     >
@@ -143,12 +141,13 @@ function Row({
         <span className={`step-icon ${tone}-text`}>
           <Icon name={iconOf(node)} />
         </span>
+        <span className="visually-hidden">{`${kindOf(node)} `}</span>
         <span className={step === undefined ? 'cut step-record' : 'cut'} dir="auto">
           {nameOf(node)}
         </span>
-        {tone !== 'good' && tone !== 'neutral' && <span className={`step-outcome ${tone}-text`}>{outcomeLabels[outcome]}</span>}
+        <span className={isPlain ? 'visually-hidden' : `step-outcome ${tone}-text`}>{outcomeLabels[outcome]}</span>
       </span>
-      <span className="waterfall-time" aria-hidden="true">
+      <span className="waterfall-time">
         <Bar span={span} fromMs={startMs} toMs={startMs + lasts} className={step === undefined ? `${tone} whole` : tone} />
         <span className="hint">{timeText(lasts)}</span>
       </span>
@@ -171,7 +170,7 @@ function Bar({
   const share = (ms: number): number => Math.min(100, Math.max(0, (100 * ms) / whole));
   const left = share(fromMs - span.fromMs);
   return (
-    <svg className="waterfall-bar" width="100%" height="12">
+    <svg className="waterfall-bar" aria-hidden="true" width="100%" height="12">
       <rect
         className={`bar ${className}`}
         x={`${Math.min(left, 99.5)}%`}
