@@ -135,7 +135,7 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
     expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.setViewportSize({ width: 1280, height: 800 });
     expect(await page.evaluate(() => 'taken' in window)).toBe(false);
-    // Whoever may not see the turn learns nothing of it.
+    // A caller that may not see the turn learns nothing of it.
     await using other = await logInTo(product, browser, tokenOf('rpc'), {});
     await other.page.goto(`${product.url}/traces/${messages[0]?.turnId}`);
     await other.page.getByText('No trace').waitFor();

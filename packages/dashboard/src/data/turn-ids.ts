@@ -4,7 +4,7 @@ import { activityKey } from './tool-activity.ts';
 
 export interface HeardTurn {
   readonly turnId: string;
-  /** By the clock of this tab, which orders it among the messages. */
+  /** Time by the clock of this tab, which orders it among the messages. */
   readonly heardAtMs: number;
 }
 
@@ -13,7 +13,7 @@ export type TurnIds = ReadonlyMap<string, HeardTurn>;
 
 const maxConversations = 40;
 
-/** Notes the turn that each conversation has begun last: an answer that fails carries no id of its own. */
+/** Notes the turn that each conversation has begun last: an answer that fails carries no id. */
 export function createTurnIds(live: Pick<LiveEvents, 'listen'>): Store<TurnIds> {
   const turns = createStore<TurnIds>(new Map());
   live.listen(({ kind, payload }) => {

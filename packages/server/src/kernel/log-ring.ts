@@ -4,7 +4,7 @@ import { parseJson } from './json.ts';
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 const maxLines = 500;
 const maxChars = 256 * 1024;
-/** Of a longer line only the head is kept. */
+/** Longest line that is kept whole; of a longer one only the head is. */
 const maxLineChars = 16 * 1024;
 const maxMessage = 2000;
 

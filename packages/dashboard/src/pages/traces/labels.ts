@@ -98,7 +98,7 @@ export function kindOf({ record, step }: TraceNode): string {
   return step === undefined ? recordNames[record.kind] : stepNames[step.kind];
 }
 
-/** Returns what tells a node from others: of a record the node of its graph and its agent, of a step its name. */
+/** Returns the name of a node: of a record the node of its graph and its agent. */
 export function nameOf({ record, step }: TraceNode): string {
   if (step !== undefined) return step.name === '' ? stepNames[step.kind] : step.name;
   const { nodeId, runId } = record.refs;

@@ -14,7 +14,7 @@ import { ErrorText, TracePanel } from './trace-panel.tsx';
 import { allNodes, buildTrace, causeOf, closedAtFirst, findNode, isRunning, spanOf, type TraceNode, visibleRows } from './trace-rows.ts';
 import { TraceTree } from './trace-tree.tsx';
 
-/** Interval at which a trace that still runs is loaded again, besides after its events. */
+/** Interval at which a trace that still runs is loaded again; its events load it too. */
 const refreshMs = 3_000;
 /** Events that add steps to a trace. */
 const changedBy = ['message:', 'tool:', 'approval:', 'session:sub_agent_', 'graph:', 'observability:'];
@@ -119,7 +119,7 @@ function Trace({
   );
 }
 
-/** The time, which goes on only while something runs. */
+/** The time, which advances only while something runs. */
 function Clock({ runs, children }: { readonly runs: boolean; readonly children: (nowMs: number) => ReactNode }) {
   return runs ? <Ticking>{children}</Ticking> : children(0);
 }

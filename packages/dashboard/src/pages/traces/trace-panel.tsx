@@ -49,7 +49,7 @@ export function TracePanel({ node, roots }: { readonly node: TraceNode; readonly
 function useTurnTexts(node: TraceNode, roots: readonly TraceNode[]) {
   const { client } = useSession();
   const { record } = node;
-  // Stored with the end of the turn. Whoever may not read the conversation sees the trace without its texts.
+  // Stored with the end of the turn. A caller that may not read the conversation sees the trace without its texts.
   const { data } = useLoad<readonly StoredMessage[]>(['session.history', 'trace', record.conversationRef, record.id, record.endedAtMs], (signal) =>
     loadTurn(client, record, signal).catch((error: unknown) => {
       if (signal.aborted) throw error;
