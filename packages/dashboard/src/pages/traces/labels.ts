@@ -43,6 +43,7 @@ export const recordNames: Readonly<Record<TraceRecord['kind'], string>> = {
   breaker: 'Circuit breaker',
   autonomy: 'Autonomy',
   pipeline: 'Pipeline',
+  orchestrate: 'Script',
 };
 
 export const stepNames: Readonly<Record<TraceStep['kind'], string>> = {
@@ -72,6 +73,7 @@ const recordIcons: Readonly<Record<TraceRecord['kind'], IconName>> = {
   breaker: 'warning',
   autonomy: 'shield',
   pipeline: 'graph',
+  orchestrate: 'code',
 };
 
 const stepIcons: Readonly<Record<TraceStep['kind'], IconName>> = {
