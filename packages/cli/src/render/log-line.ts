@@ -7,10 +7,10 @@ const valueLength = 200;
 const colors = { fatal: 'red', error: 'red', warn: 'yellow', info: 'green', debug: 'cyan', trace: 'dim' } as const;
 
 /** Formats a line of the daemon's log: time (UTC), level, module, message and fields, with the stack of an error on separate lines. */
-export function renderLogLine({ time, level, module, message, fields }: LogLine, paint: Paint): string {
+export function renderLogLine({ timestamp, level, module, message, fields }: LogLine, paint: Paint): string {
   const stacks = Object.values(fields).flatMap((value) => stackOf(value) ?? []);
   const head = [
-    paint('dim', new Date(time).toISOString().slice(11, 23)),
+    paint('dim', new Date(timestamp).toISOString().slice(11, 23)),
     paint(colors[level], level.padEnd(5)),
     ...(module === undefined ? [] : [paint('dim', `${plainText(module)}:`)]),
     plainText(message),

@@ -10,7 +10,7 @@ export const LogLine = once(() =>
   z
     .strictObject({
       id: z.int().min(0).describe('Grows from line to line, also over restarts.'),
-      time: EpochMs,
+      timestamp: EpochMs,
       level: LogLevel,
       module: z.string().optional(),
       message: z.string(),
@@ -45,7 +45,7 @@ export const daemon = {
           lines: [
             {
               id: 1_790_000_000_000_007,
-              time: 1_790_000_000_000,
+              timestamp: 1_790_000_000_000,
               level: 'warn',
               module: 'models',
               message: 'A model provider refused the credentials',

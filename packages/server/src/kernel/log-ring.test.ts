@@ -12,8 +12,15 @@ describe('the newest lines of the log', () => {
     log.module('models').warn({ provider: 'local', key: 'hunter2' }, 'Refused');
     log.info({}, 'Started');
     expect(recent.newest({ limit: 10 })).toEqual([
-      { id: 7000, time: expect.any(Number), level: 'warn', module: 'models', message: 'Refused', fields: { provider: 'local', key: '[REDACTED]' } },
-      { id: 7001, time: expect.any(Number), level: 'info', message: 'Started', fields: {} },
+      {
+        id: 7000,
+        timestamp: expect.any(Number),
+        level: 'warn',
+        module: 'models',
+        message: 'Refused',
+        fields: { provider: 'local', key: '[REDACTED]' },
+      },
+      { id: 7001, timestamp: expect.any(Number), level: 'info', message: 'Started', fields: {} },
     ]);
   });
 

@@ -74,7 +74,7 @@ export class LogRing {
 
 function toLine(id: number, text: string): LogLine | undefined {
   const { level, time, module, msg, ...fields } = parseJson(text) as Record<string, unknown>;
-  const read = LogLine().safeParse({ id, time, level, ...(module !== undefined && { module }), message: msg ?? '', fields });
+  const read = LogLine().safeParse({ id, timestamp: time, level, ...(module !== undefined && { module }), message: msg ?? '', fields });
   return read.success ? read.data : undefined;
 }
 

@@ -131,20 +131,20 @@ function WrittenLevel({ module }: { readonly module: string }) {
   );
 }
 
-const Line = memo(function Line({ line: { time, level, module, message, fields } }: { readonly line: LogLine }) {
+const Line = memo(function Line({ line: { timestamp, level, module, message, fields } }: { readonly line: LogLine }) {
   const [open, setOpen] = useState(false);
   return (
     <details className="feed-entry" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <time dateTime={new Date(time).toISOString()} title={dateTime(time)}>
-          {clockTime(time)}
+        <time dateTime={new Date(timestamp).toISOString()} title={dateTime(timestamp)}>
+          {clockTime(timestamp)}
         </time>
         <span className={`feed-kind ${tones[level]}`}>{module === undefined ? level : `${level} · ${module}`}</span>
         <span className="feed-text" dir="auto">
           {message} <span className="hint">{summaryOf(fields)}</span>
         </span>
       </summary>
-      {open && <JsonTree value={{ time: new Date(time).toISOString(), level, ...(module !== undefined && { module }), message, ...fields }} />}
+      {open && <JsonTree value={{ time: new Date(timestamp).toISOString(), level, ...(module !== undefined && { module }), message, ...fields }} />}
     </details>
   );
 });

@@ -2,7 +2,7 @@ import type { LogLine } from '@gatehouse/contract';
 import { expect, test } from 'vitest';
 import { joinLines } from './use-daemon-log.ts';
 
-const line = (id: number): LogLine => ({ id, time: id, level: 'info', message: `m${id}`, fields: {} });
+const line = (id: number): LogLine => ({ id, timestamp: id, level: 'info', message: `m${id}`, fields: {} });
 const ids = (lines: readonly LogLine[]) => lines.map(({ id }) => id);
 
 test('lines of two readings are joined in order, each once, and the oldest beyond the limit are dropped', () => {
