@@ -206,7 +206,7 @@ test('the owner-only socket carries the stream too', async () => {
 
 const line = (id: number, level: string, message: string, more: object = {}) => ({
   id,
-  time: at,
+  timestamp: at,
   level,
   module: 'models',
   message,
