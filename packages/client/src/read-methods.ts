@@ -21,6 +21,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'cron.preview',
   'cron.runs',
   'cron.status',
+  'daemon.logs',
   'env.list',
   'eval.cases',
   'eval.get',

@@ -16,6 +16,8 @@ export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
    * Progress of something still running: sent only to listeners, without an id, not kept and never replayed.
    */
   readonly transient?: true;
+  /** Sent only to streams that name the kind in `kinds`. */
+  readonly onRequest?: true;
 }
 
 /** Declares an event; builds the schema of its payload when it is first read, which only documents and tests do. */

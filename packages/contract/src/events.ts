@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { event } from './event.ts';
 import { resetTables } from './methods/obs-reports.ts';
 import { delegationEvents } from './events-delegation.ts';
+import { LogLine } from './methods/daemon.ts';
 import { EffectsRefused } from './shared/waiting.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
@@ -591,6 +592,14 @@ export const events = {
       }),
   }),
   ...delegationEvents,
+  'daemon:log': event({
+    category: 'System',
+    visibility: 'admin',
+    transient: true,
+    onRequest: true,
+    summary: 'A line of the log was written; sent only to streams that name this kind.',
+    payload: () => LogLine(),
+  }),
   'system:error': event({
     category: 'System',
     visibility: 'admin',

@@ -17,6 +17,7 @@ const beyondSpec = new Set([
   'eval.stop',
   'eval.cases',
   'rpc.discover',
+  'daemon.logs',
   'usage.report',
   'tools.list',
   'cron.preview',
@@ -54,6 +55,7 @@ const eventsBeyondSpec = [
   'autonomy:killed',
   'autonomy:denial_breaker',
   'capability:audited',
+  'daemon:log',
 ];
 /** Steps whose events must exist by now. */
 const finishedSteps = new Set(['1', '3', '4', '5', '6']);

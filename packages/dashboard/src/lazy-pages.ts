@@ -20,11 +20,14 @@ export const lazyPages = {
   audit: part(() => import('./pages/audit/audit-page.tsx')),
   evals: part(() => import('./pages/evals/evals-page.tsx')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
+  health: part(() => import('./pages/health/health-page.tsx')),
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
+  logs: part(() => import('./pages/logs/logs-page.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
   start: part(() => import('./pages/start/start-page.tsx')),
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
   settings: part(() => import('./pages/settings/settings-page.tsx')),
+  traces: part(() => import('./pages/traces/traces-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
@@ -32,10 +35,13 @@ export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.appro
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
 export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
+export const HealthPage = lazy(async () => ({ default: (await lazyPages.health()).HealthPage }));
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
+export const LogsPage = lazy(async () => ({ default: (await lazyPages.logs()).LogsPage }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
 export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
+export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

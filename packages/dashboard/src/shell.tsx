@@ -7,13 +7,16 @@ import {
   AuditPage,
   EvalsPage,
   GraphsPage,
+  HealthPage,
   InboxPage,
   lazyPages,
+  LogsPage,
   PageNotLoaded,
   RunsPage,
   SchedulePage,
   SettingsPage,
   StartPage,
+  TracesPage,
   WebhooksPage,
 } from './lazy-pages.ts';
 import { PageLoadFailure } from './page-load-failure.tsx';
@@ -48,30 +51,55 @@ const laterMs = 4_000;
 /** The checklist of a new installation; in the navigation only while it is offered. */
 const start: Section = { path: '/start', name: 'Get started', icon: 'flag', draw: () => <StartPage />, adminOnly: true };
 
-const sections: readonly Section[] = [
-  { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
-  { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
-  { path: '/inbox', name: 'Inbox', icon: 'bell', draw: () => <InboxPage /> },
-  { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
-  { path: '/approvals', name: 'Approvals', icon: 'hand', draw: (id) => <ApprovalsPage wanted={id} />, adminOnly: true },
-  { path: '/runs', name: 'Runs', icon: 'branch', draw: () => <RunsPage /> },
-  { path: '/graphs', name: 'Graphs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
-  { path: '/schedule', name: 'Schedule', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
-  { path: '/webhooks', name: 'Webhooks', icon: 'hook', draw: () => <WebhooksPage />, adminOnly: true },
-  { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
-  { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
-  { path: '/evals', name: 'Evaluations', icon: 'check', draw: (rest) => <EvalsPage rest={rest} />, adminOnly: true },
-  { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
-  { path: '/audit', name: 'Audit', icon: 'shield', draw: () => <AuditPage />, adminOnly: true },
-  { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
-  { path: '/settings', name: 'Settings', icon: 'sliders', draw: (rest) => <SettingsPage rest={rest} />, adminOnly: true },
-  { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
+/** Pages by what one does with them. */
+const groups: readonly { readonly name: string; readonly sections: readonly Section[] }[] = [
+  {
+    name: 'Use',
+    sections: [
+      { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
+      { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
+      { path: '/inbox', name: 'Inbox', icon: 'bell', draw: () => <InboxPage /> },
+      { path: '/approvals', name: 'Approvals', icon: 'hand', draw: (id) => <ApprovalsPage wanted={id} />, adminOnly: true },
+      { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
+    ],
+  },
+  {
+    name: 'Automate',
+    sections: [
+      { path: '/runs', name: 'Runs', icon: 'branch', draw: (rest) => <RunsPage rest={rest} /> },
+      { path: '/graphs', name: 'Graphs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
+      { path: '/schedule', name: 'Schedule', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
+      { path: '/webhooks', name: 'Webhooks', icon: 'hook', draw: (rest) => <WebhooksPage rest={rest} />, adminOnly: true },
+    ],
+  },
+  {
+    name: 'Observe',
+    sections: [
+      { path: '/traces', name: 'Traces', icon: 'waterfall', draw: (rest) => <TracesPage rest={rest} /> },
+      { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
+      { path: '/evals', name: 'Evaluations', icon: 'check', draw: (rest) => <EvalsPage rest={rest} />, adminOnly: true },
+      { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
+      // The gateway itself answers at /health.
+      { path: '/system', name: 'Health', icon: 'heart', draw: () => <HealthPage />, adminOnly: true },
+      { path: '/logs', name: 'Logs', icon: 'terminal', draw: () => <LogsPage />, adminOnly: true },
+      { path: '/audit', name: 'Audit', icon: 'shield', draw: () => <AuditPage />, adminOnly: true },
+    ],
+  },
+  {
+    name: 'Manage',
+    sections: [
+      { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
+      { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
+      { path: '/settings', name: 'Settings', icon: 'sliders', draw: (rest) => <SettingsPage rest={rest} />, adminOnly: true },
+      { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
+    ],
+  },
 ];
+const sections = groups.flatMap((group) => group.sections);
 
 /** The frame of all pages: navigation, state of the gateway, and the current page. */
 export function Shell() {
   const path = usePath();
-  const { admin } = useSession();
   const first = useFirstPath();
   const [menuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
@@ -127,16 +155,9 @@ export function Shell() {
         </div>
         <nav aria-label="Pages">
           <StartLink current={section === start} onFollow={() => setMenuOpen(false)} />
-          {sections
-            .filter(({ adminOnly }) => adminOnly !== true || admin)
-            .map((one) => (
-              <PageLink key={one.path} to={one.path} className="nav-item" current={one === section} onFollow={() => setMenuOpen(false)}>
-                <Icon name={one.icon} />
-                {one.name}
-                {one.path === '/approvals' && <PendingCount />}
-                {one.path === '/inbox' && <UnreadCount />}
-              </PageLink>
-            ))}
+          {groups.map((group) => (
+            <NavGroup key={group.name} {...group} current={section} onFollow={() => setMenuOpen(false)} />
+          ))}
         </nav>
         <SideFoot />
       </div>
@@ -186,6 +207,32 @@ function OfferedStart({ current, onFollow }: { readonly current: boolean; readon
         <span className="visually-hidden"> of {stepNames.length} done</span>
       </span>
     </PageLink>
+  );
+}
+
+function NavGroup({
+  name,
+  sections: listed,
+  current,
+  onFollow,
+}: (typeof groups)[number] & { readonly current: Section | undefined; readonly onFollow: () => void }) {
+  const { admin } = useSession();
+  return (
+    <div role="group" aria-label={name} className="nav-group">
+      <span className="nav-group-name" aria-hidden="true">
+        {name}
+      </span>
+      {listed
+        .filter(({ adminOnly }) => adminOnly !== true || admin)
+        .map((one) => (
+          <PageLink key={one.path} to={one.path} className="nav-item" current={one === current} onFollow={onFollow}>
+            <Icon name={one.icon} />
+            {one.name}
+            {one.path === '/approvals' && <PendingCount />}
+            {one.path === '/inbox' && <UnreadCount />}
+          </PageLink>
+        ))}
+    </div>
   );
 }
 

@@ -50,7 +50,7 @@ export interface ServerOptions {
   /** The token created at first start, scope `*`. */
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
-  readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'reset'>;
+  readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'reset' | 'recent'>;
   readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add' | 'replace'>;
   /** Kills the process when its event loop is blocked for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;

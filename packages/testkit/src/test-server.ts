@@ -133,7 +133,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     configFiles: [],
     env: options.env ?? {},
     log: silentLog,
-    logger: options.logger ?? { setLevel: () => true, modules: () => [], reset() {} },
+    logger: options.logger ?? { setLevel: () => true, modules: () => [], reset() {}, recent: { newest: () => [], listen: () => () => {} } },
     redactor,
     supervised: false,
     checkConfig: async () => {},

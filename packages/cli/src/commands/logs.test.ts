@@ -203,3 +203,51 @@ test('the owner-only socket carries the stream too', async () => {
   press();
   expect((await ended).code).toBe(130);
 });
+
+const line = (id: number, level: string, message: string, more: object = {}) => ({
+  id,
+  timestamp: at,
+  level,
+  module: 'models',
+  message,
+  fields: {},
+  ...more,
+});
+
+function serveLog(lines: () => readonly object[], live: string) {
+  return ({ path, body }: Seen, response: ServerResponse) => {
+    if (path.startsWith('/api/events')) return void stream(response, live);
+    const { id, params } = JSON.parse(body) as { id: number; params: { afterId: number } };
+    const result = { lines: lines().filter((one) => 'id' in one && typeof one.id === 'number' && one.id > params.afterId), modules: ['models'] };
+    return { jsonrpc: '2.0', id, result };
+  };
+}
+
+test('--daemon shows the newest lines of the log, then those that follow, each once', async () => {
+  const kept = [line(1, 'info', 'Started'), line(2, 'error', 'Failed\u001b[2J', { fields: { status: 500, err: { stack: 'Error: no\n  at x' } } })];
+  const live = event(undefined, 'daemon:log', kept[1] ?? {}) + event(undefined, 'daemon:log', line(3, 'warn', 'Refused', { module: undefined }));
+  await using session = await open(serveLog(() => kept, live));
+  const running = session.start(['--daemon']);
+  await running.out.seen('Refused');
+  running.press();
+  expect((await running.ended).code).toBe(130);
+  expect(running.out.text()).toBe(
+    [
+      '12:04:05.123 info  models: Started',
+      '12:04:05.123 error models: Failed\\u001b[2J status=500 err="Error: no"',
+      '    Error: no',
+      '      at x',
+      '12:04:05.123 warn  Refused\n',
+    ].join('\n'),
+  );
+});
+
+test('--daemon filters by level and module, prints JSON, and ends with --no-follow', async () => {
+  await using session = await open(serveLog(() => [line(1, 'info', 'Started'), line(2, 'error', 'Failed')], ''));
+  const running = session.start(['--daemon', '--level', 'error', '--module', 'models', '--json', '--no-follow']);
+  expect((await running.ended).code).toBe(0);
+  expect(running.out.text()).toBe(`${JSON.stringify(line(2, 'error', 'Failed'))}\n`);
+  expect(JSON.parse(session.server.requests[0]?.body ?? '').params).toEqual({ level: 'error', module: 'models', limit: 50, afterId: 0 });
+  expect((await session.start(['--level', 'error']).ended).code).toBe(2);
+  expect((await session.start(['--daemon', '--kinds', 'message:sent']).ended).code).toBe(2);
+});

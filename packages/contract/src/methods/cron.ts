@@ -40,6 +40,7 @@ export const CronJob = once(() =>
       lifecycle: CronLifecycle(),
       payload: CronJobPayload(),
       ...cronPolicyShape(),
+      lastRun: CronRun().optional().describe('Its newest run; in `cron.list`, for a job that has run.'),
     })
     .meta({ id: 'CronJob' }),
 );

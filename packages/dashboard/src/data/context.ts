@@ -10,6 +10,7 @@ import type { Queries } from './queries.ts';
 import type { Store } from './store.ts';
 import type { ToolActivities } from './tool-activity.ts';
 import type { TurnCosts } from './turn-costs.ts';
+import type { TurnIds } from './turn-ids.ts';
 
 /** State that all pages share while a user is logged in. */
 export interface Session extends Connection {
@@ -22,6 +23,8 @@ export interface Session extends Connection {
   readonly chats: ChatStore;
   /** Costs of the turns that this tab knows about. */
   readonly turnCosts: Store<TurnCosts>;
+  /** The newest turn of each conversation that this tab has heard of. */
+  readonly turnIds: Store<TurnIds>;
   readonly approvals: Approvals;
   readonly inbox: Inbox;
   readonly toolActivities: Store<ToolActivities>;

@@ -24,7 +24,7 @@ function messageOf({ code, message, retryAfterMs, cause }: GatehouseError): stri
   // The browser's own message ("Failed to fetch") doesn't help the user.
   if (code === 'connection_failed' && cause !== undefined)
     return 'The gateway does not respond. It may be stopped, or the connection to it is broken.';
-  if (code === 'rate_limited' && retryAfterMs !== undefined)
+  if ((code === 'rate_limited' || code === 'unavailable') && retryAfterMs !== undefined && !/retry in|try again/i.test(message))
     return `${message.replace(/\.?$/, '.')} Try again in ${duration(Math.ceil(retryAfterMs / 1000))}.`;
   return message;
 }

@@ -75,5 +75,6 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'capability:audited', category: 'Autonomy' },
   { kind: 'pipeline:authored', category: 'Graphs' },
   { kind: 'orchestrate:run_summary', category: 'Tools' },
+  { kind: 'daemon:log', category: 'System' },
   { kind: 'system:error', category: 'System' },
 ];

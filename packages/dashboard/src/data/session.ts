@@ -12,6 +12,7 @@ import { createQueries } from './queries.ts';
 import { createStore } from './store.ts';
 import { createToolActivities } from './tool-activity.ts';
 import { createTurnCosts } from './turn-costs.ts';
+import { createTurnIds } from './turn-ids.ts';
 
 /** Opens what all pages share while a user is logged in. `leave` logs out, with the reason when the token is refused. */
 export function createSession(connection: Connection, leave: (error?: unknown) => void): Session {
@@ -34,6 +35,7 @@ export function createSession(connection: Connection, leave: (error?: unknown) =
     turnCosts: createTurnCosts(live, async () =>
       (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
     ),
+    turnIds: createTurnIds(live),
     approvals: createApprovals(connection.client, live, connection.admin),
     inbox: createInbox(connection.client, live),
     toolActivities: createToolActivities(live),

@@ -45,6 +45,9 @@ const paths = {
   thumbUp: 'M7 11v9H4v-9zM7 11l4-8c1.5 0 2.3 1 2 2.5L12.3 9H19a1.5 1.5 0 0 1 1.5 1.8l-1.3 7A2 2 0 0 1 17.2 20H7',
   thumbDown: 'M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.3-1-2-2.5l.7-3.5H5a1.5 1.5 0 0 1-1.5-1.8l1.3-7A2 2 0 0 1 6.8 4H17',
   flag: 'M5 21V4M5 5h12l-2.5 4L17 13H5',
+  waterfall: 'M4 6h8M8 11h9M13 16h7M4 4v16',
+  heart: 'M12 20s-7-4.6-7-10a4 4 0 0 1 7-2.6A4 4 0 0 1 19 10c0 5.4-7 10-7 10z',
+  terminal: 'M3 5h18v14H3zM7 9l3 3-3 3M12 15h4',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
 } as const;
 

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { ObjectLink, pathOf } from './object-link.tsx';
 
 const openDepth = 2;
 const maxEntries = 200;
@@ -10,7 +11,13 @@ export function JsonTree({ value, name, depth = 0 }: { readonly value: unknown; 
     return (
       <div className="json-leaf">
         {label}
-        <span className={`json-${value === null ? 'null' : typeof value}`}>{typeof value === 'string' ? JSON.stringify(value) : String(value)}</span>
+        {typeof value === 'string' && pathOf(value) !== undefined ? (
+          <ObjectLink id={value} />
+        ) : (
+          <span className={`json-${value === null ? 'null' : typeof value}`}>
+            {typeof value === 'string' ? JSON.stringify(value) : String(value)}
+          </span>
+        )}
       </div>
     );
   }

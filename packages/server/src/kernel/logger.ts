@@ -2,6 +2,7 @@ import type { LogLevel } from '@gatehouse/contract';
 import { type Logger as Pino, pino } from 'pino';
 import type * as z from 'zod';
 import type { Log } from './log.ts';
+import { LogRing, type RecentLines } from './log-ring.ts';
 import { createFileSink, type LogSink } from './log-sink.ts';
 import { toLogText } from './log-text.ts';
 
@@ -16,6 +17,8 @@ export interface Logger {
   reset(levels: LogLevels): void;
   /** Names of the modules that have asked for their log. */
   modules(): string[];
+  /** The newest lines, whatever becomes of standard error. */
+  readonly recent: RecentLines;
   /** Writes waiting lines at once. */
   flush(): void;
 }
@@ -37,6 +40,8 @@ export interface LoggerOptions extends LogLevels {
   readonly redact: (line: string) => string;
   /** Destination of lines; standard error in batches by default. */
   readonly write?: (line: string) => void;
+  /** Id of the first line in `recent`. */
+  readonly firstLineId?: number;
 }
 
 /**
@@ -49,6 +54,7 @@ export function createLogger(options: LoggerOptions): Logger {
     write === undefined
       ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: the reader of the log is too slow'))
       : { write, flush() {} };
+  const recent = new LogRing(options.firstLineId);
   let format = options.format ?? 'auto';
   const show = (line: string) =>
     format === 'text' || (format === 'auto' && options.terminal !== undefined) ? toLogText(line, options.terminal?.color === true) : line;
@@ -59,7 +65,13 @@ export function createLogger(options: LoggerOptions): Logger {
       formatters: { level: (level) => ({ level }) },
       serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
     },
-    { write: (line: string) => sink.write(show(options.redact(line))) },
+    {
+      write(line: string) {
+        const redacted = options.redact(line);
+        recent.push(redacted);
+        sink.write(show(redacted));
+      },
+    },
   );
   const modules = new Map<string, Pino>();
   /** A level set for a named module survives changes of the common level. */
@@ -111,6 +123,7 @@ export function createLogger(options: LoggerOptions): Logger {
       for (const [name, child] of modules) child.level = ownLevel.get(name) ?? common;
     },
     modules: () => [...modules.keys()].toSorted(),
+    recent,
     flush: () => sink.flush(),
   };
 }

@@ -33,7 +33,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   const redactor = createRedactor(Object.entries(env).flatMap(([name, value]) => (isSecretName(name) && value !== undefined ? [value] : [])));
   const { stderr } = process;
   const terminal = stderr.isTTY ? { color: stderr.hasColors(env) } : undefined;
-  const logger = createLogger({ level: 'info', redact: redactor.redact, terminal });
+  const logger = createLogger({ level: 'info', redact: redactor.redact, terminal, firstLineId: systemClock.now() * 1000 });
   const { log } = logger;
   const end = (code: number): never => {
     logger.flush();

@@ -23,6 +23,11 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
   const openrpc = () => import('@gatehouse/contract/openrpc').then(({ openRpcDocument }) => openRpcDocument(about()));
   const openapi = () => import('@gatehouse/contract/openapi').then(({ openApiDocument }) => openApiDocument(about()));
   const asyncapi = () => import('@gatehouse/contract/asyncapi').then(({ asyncApiDocument }) => asyncApiDocument(about()));
+  const stopLines = options.logger.recent.listen((read) => {
+    const line = bus.wants('daemon:log') ? read() : undefined;
+    if (line !== undefined) bus.emit('daemon:log', line);
+  });
+  building.defer(stopLines);
   const system = createSystem({
     ...deps,
     clock,

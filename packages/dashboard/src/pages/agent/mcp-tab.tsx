@@ -245,7 +245,7 @@ function ServerDialog({ name, onClose }: { readonly name: string; readonly onClo
             </dl>
             {server.instructions !== undefined && <pre className="raw-text">{server.instructions}</pre>}
             {server.stderr !== undefined && (
-              <details>
+              <details open={server.status === 'error'}>
                 <summary>Error output</summary>
                 <pre className="raw-text">{server.stderr}</pre>
               </details>

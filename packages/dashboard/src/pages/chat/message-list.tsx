@@ -8,6 +8,7 @@ import type { TurnCost } from '../../data/turn-costs.ts';
 import { activityKey, type ToolActivity } from '../../data/tool-activity.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
+import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { AnswerMarks } from './answer-marks.tsx';
 import { AttachmentList } from './attachment-list.tsx';
@@ -61,6 +62,7 @@ export function MessageList({
   const { messages, running, earlier } = state;
   const session = useSession();
   const costs = useStore(session.turnCosts);
+  const heard = useStore(session.turnIds).get(activityKey(state.agentId, state.sessionKey));
   const activities = useStore(session.toolActivities).get(activityKey(state.agentId, state.sessionKey)) ?? noCalls;
   const waiting = useStore(session.approvals.state).requests.filter(
     ({ agentId, sessionKey }) => agentId === state.agentId && sessionKey === state.sessionKey,
@@ -113,6 +115,7 @@ export function MessageList({
               reference={state.ref}
               isLast={index === messages.length - 1}
               calls={callsOf(message, messages[index + 1], turns)}
+              turn={message.turnId ?? message.result?.traceId ?? (heard !== undefined && heard.heardAtMs >= message.atMs ? heard.turnId : undefined)}
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
               onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
@@ -150,6 +153,7 @@ const Message = memo(function Message({
   reference,
   isLast,
   calls,
+  turn,
   cost,
   onRetry,
   onEdit,
@@ -160,6 +164,8 @@ const Message = memo(function Message({
   readonly reference: string | undefined;
   readonly isLast: boolean;
   readonly calls: readonly ToolActivity[];
+  /** Id of its turn or trace. */
+  readonly turn: string | undefined;
   readonly cost: TurnCost | undefined;
   readonly onRetry: (() => void) | undefined;
   readonly onEdit: (() => void) | undefined;
@@ -187,9 +193,15 @@ const Message = memo(function Message({
       {role === 'user' && onRetry !== undefined && (
         <footer>
           <span className="hint">No answer.</span>
+          {turn !== undefined && <TraceLink reference={turn} />}
           <Button look="quiet" small icon="retry" onClick={onRetry}>
             Try again
           </Button>
+        </footer>
+      )}
+      {role === 'assistant' && state === 'streaming' && turn !== undefined && (
+        <footer>
+          <TraceLink reference={turn} className="hint" />
         </footer>
       )}
       {role === 'assistant' && state !== 'streaming' && (
@@ -208,6 +220,7 @@ const Message = memo(function Message({
               </span>
             )
           )}
+          {turn !== undefined && <TraceLink reference={turn} className="hint" />}
           <span className="message-actions">
             {/* An answer of which no turn is known must be the newest. */}
             {text !== '' && state === 'done' && (message.turnId !== undefined || isLast) && (

@@ -4,6 +4,7 @@ import { useSession } from '../../data/context.ts';
 import { count, dateTime } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
+import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
 import { CaseButton } from '../evals/case-button.tsx';
 
@@ -86,6 +87,7 @@ function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; 
         )}
         <span className="grow" />
         {role === 'assistant' && content !== '' && <CaseButton turnId={turnId} />}
+        {role === 'user' && <TraceLink reference={turnId} label={`Trace of message ${seq}`} />}
         <Button look="quiet" small onClick={onFork} label={`Fork here, after message ${seq}`}>
           Fork here
         </Button>

@@ -156,7 +156,7 @@ function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonl
   );
 }
 
-function RunRow({ run: { graphId, name, status, waitsForAnswer, date, nodeCount } }: { readonly run: GraphRun }) {
+function RunRow({ run: { graphId, name, status, waitsForAnswer, date, nodeCount, cause } }: { readonly run: GraphRun }) {
   const atMs = Date.parse(date);
   return (
     <li className="row">
@@ -164,6 +164,11 @@ function RunRow({ run: { graphId, name, status, waitsForAnswer, date, nodeCount 
         <PageLink to={`/graphs/runs/${graphId}`} className="row-title" dir="auto">
           {name}
         </PageLink>
+        {cause !== undefined && (
+          <p className="bad-text" dir="auto">
+            {cause}
+          </p>
+        )}
       </div>
       <div className="row-facts">
         <span>{plural(nodeCount, 'node')}</span>

@@ -3,6 +3,7 @@ import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Elapsed } from '../../ui/elapsed.tsx';
+import { ObjectLink, TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { GateAnswer } from './gate-answer.tsx';
 import { isOver, type NodeView } from './graph-state.ts';
@@ -15,11 +16,13 @@ export function NodePanel({
   graphId,
   nodeId,
   node,
+  rootRunId,
   onAnswered,
 }: {
   readonly graphId: string;
   readonly nodeId: string;
   readonly node: NodeView;
+  readonly rootRunId: string | undefined;
   readonly onAnswered: () => void;
 }) {
   const part = useInView();
@@ -37,6 +40,7 @@ export function NodePanel({
         <span>{type === undefined ? 'Task' : typeNames[type]}</span>
         {startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />}
         {attempt !== undefined && attempt > 1 && <span>{`attempt ${attempt}`}</span>}
+        {runId !== undefined && rootRunId !== undefined && <TraceLink reference={rootRunId} within={runId} label={`Trace of ${nodeId}`} />}
       </p>
       {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
       {error !== undefined && (
@@ -46,7 +50,11 @@ export function NodePanel({
       )}
       {node.waitsForAnswer === true && <GateAnswer graphId={graphId} nodeId={nodeId} question={node.question} onAnswered={onAnswered} />}
       {isOver(node) && node.status !== 'skipped' && <Output graphId={graphId} nodeId={nodeId} status={node.status} />}
-      {runId !== undefined && <p className="hint mono run-id">{runId}</p>}
+      {runId !== undefined && (
+        <p className="hint run-id">
+          <ObjectLink id={runId} />
+        </p>
+      )}
     </section>
   );
 }

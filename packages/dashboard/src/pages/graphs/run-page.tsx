@@ -5,6 +5,7 @@ import { navigate } from '../../router.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Elapsed } from '../../ui/elapsed.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { saveJson } from '../../ui/save-json.ts';
 import { spentText } from '../runs/labels.ts';
@@ -59,7 +60,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
             {chosen === undefined || view.nodes[chosen] === undefined ? (
               <p className="hint">Select a node to see its output.</p>
             ) : (
-              <NodePanel key={chosen} graphId={graphId} nodeId={chosen} node={view.nodes[chosen]} onAnswered={reload} />
+              <NodePanel key={chosen} graphId={graphId} nodeId={chosen} node={view.nodes[chosen]} rootRunId={view.rootRunId} onAnswered={reload} />
             )}
           </div>
         </>
@@ -116,7 +117,8 @@ function Facts({ view }: { readonly view: GraphView }) {
         </span>
       )}
       {spent !== '' && <span>{spent}</span>}
-      {rootRunId !== undefined && <PageLink to="/runs">Open run</PageLink>}
+      {rootRunId !== undefined && <PageLink to={`/runs/${rootRunId}`}>Open run</PageLink>}
+      {rootRunId !== undefined && <TraceLink reference={rootRunId} />}
     </p>
   );
 }

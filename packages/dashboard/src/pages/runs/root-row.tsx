@@ -2,6 +2,7 @@ import { memo } from 'react';
 import { ago, dateTime, plural } from '../../data/format.ts';
 import { Elapsed } from '../../ui/elapsed.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { ObjectLink, TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
 import type { RootRun } from './run-state.ts';
 import { type RunAsked, RunTree } from './run-tree.tsx';
@@ -42,7 +43,7 @@ export const RootRow = memo(function RootRow({
     </Button>
   );
   return (
-    <li className="run-root">
+    <li className="run-root" data-root={rootRunId}>
       <div className="row">
         <button
           type="button"
@@ -55,12 +56,18 @@ export const RootRow = memo(function RootRow({
         </button>
         <div className="row-main">
           <span className="row-title">{`${agentId}, started by ${originLabels[origin]}`}</span>
-          <p className="hint mono run-id">{rootRunId}</p>
-          {conversationRef !== null && (
-            <p className="hint">
-              <PageLink to={`/conversations/${conversationRef}`}>Open conversation</PageLink>
+          <p className="hint run-id">
+            <ObjectLink id={rootRunId} />
+          </p>
+          {root.cause !== undefined && (
+            <p className="bad-text" dir="auto">
+              {root.cause}
             </p>
           )}
+          <p className="hint facts-line">
+            <TraceLink reference={rootRunId} label={`Trace of ${id}`} />
+            {conversationRef !== null && <PageLink to={`/conversations/${conversationRef}`}>Open conversation</PageLink>}
+          </p>
         </div>
         <div className="row-facts">
           {counts.length > 0 && <span>{counts.join(', ')}</span>}

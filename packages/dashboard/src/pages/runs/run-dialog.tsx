@@ -9,6 +9,7 @@ import { Markdown } from '../../markdown/markdown.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Elapsed } from '../../ui/elapsed.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { ObjectLink, TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
 import { saveBlob } from '../../ui/save-json.ts';
 import { isActive, type Run, runOf } from './run-state.ts';
@@ -60,6 +61,7 @@ export function RunDialog({
           <Badge tone={tone}>{text}</Badge>
           <Elapsed fromMs={run.startedAt} toMs={run.endedAt} />
           <span>{spentText(run.tokens, run.cost)}</span>
+          {run.rootRunId !== '' && <TraceLink reference={run.rootRunId} within={run.runId} />}
         </p>
         {error !== undefined && <Failure error={error} onRetry={reload} />}
         <Facts run={run} listed={data?.listed} completion={completion} />
@@ -105,7 +107,17 @@ function Facts({ run, listed, completion }: { readonly run: Run; readonly listed
       <dt>Run</dt>
       <dd className="mono">{run.runId}</dd>
       <dt>Agent</dt>
-      <dd>{run.agentId}</dd>
+      <dd>
+        <PageLink to={`/agents/${run.agentId}`}>{run.agentId}</PageLink>
+      </dd>
+      {run.rootRunId !== '' && (
+        <>
+          <dt>Root run</dt>
+          <dd>
+            <ObjectLink id={run.rootRunId} />
+          </dd>
+        </>
+      )}
       <dt>Level</dt>
       <dd>{run.depth}</dd>
       {run.graphId !== undefined && (

@@ -16,6 +16,8 @@ export interface Run {
   readonly endedAt?: number | undefined;
   readonly endReason?: Completion['endReason'] | undefined;
   readonly errorKind?: string | undefined;
+  /** Why it failed; known to admins only. */
+  readonly cause?: string | undefined;
   readonly graphId?: string | undefined;
   readonly nodeId?: string | undefined;
   /** Known to admins only, except from events. */
@@ -48,6 +50,7 @@ export function runOf(listed: Listed): Run {
     graphId,
     nodeId,
     ...(completion !== undefined && { endedAt: completion.completedAtMs, endReason: completion.endReason, errorKind: completion.errorKind }),
+    ...(completion !== undefined && 'cause' in completion && { cause: completion.cause }),
     ...('task' in listed && {
       task: listed.task.slice(0, taskLength),
       parentRunId: listed.parentRunId,

@@ -54,7 +54,7 @@ function Branches({
 }
 
 const RunRow = memo(function RunRow({ run, onAsk }: { readonly run: Run; readonly onAsk: (asked: RunAsked) => void }) {
-  const { runId, agentId, nodeId, task, startedAt, endedAt, errorKind, tokens, cost } = run;
+  const { runId, agentId, nodeId, task, startedAt, endedAt, errorKind, cause, tokens, cost } = run;
   const { text, tone } = standing(run);
   const id = shortId(runId);
   const spent = spentText(tokens, cost);
@@ -67,6 +67,11 @@ const RunRow = memo(function RunRow({ run, onAsk }: { readonly run: Run; readonl
         {task !== undefined && (
           <p className="hint cut" dir="auto">
             {task}
+          </p>
+        )}
+        {cause !== undefined && (
+          <p className="bad-text" dir="auto">
+            {cause}
           </p>
         )}
       </div>

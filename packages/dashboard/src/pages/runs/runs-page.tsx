@@ -3,9 +3,11 @@ import { useSession } from '../../data/context.ts';
 import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { useThrottled } from '../../data/use-throttled.ts';
+import { navigate } from '../../router.ts';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { BackgroundList } from './background-list.tsx';
 import { GateButton } from './gate-button.tsx';
+import { NamedRun } from './named-run.tsx';
 import { KillRun, RootConfirm } from './run-confirm.tsx';
 import { RunDialog } from './run-dialog.tsx';
 import { type RootAction, RootRow } from './root-row.tsx';
@@ -23,12 +25,12 @@ const leastReloadMs = 3000;
 /** Page limit of the gateway. */
 const maxListed = 200;
 
-/** Lists root runs, newest first, and their sub-agents, live. */
-export function RunsPage() {
+/** Lists root runs, newest first, and their sub-agents, live; `/runs/<id>` shows one root run, or a sub-agent. */
+export function RunsPage({ rest }: { readonly rest: string | undefined }) {
   const { client, admin } = useSession();
-  const [limit, setLimit] = useState(pageSize);
+  const [limit, setLimit] = useState(rest === undefined ? pageSize : maxListed);
   const [onlyActive, setOnlyActive] = useState(false);
-  const [toggled, setToggled] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const [toggled, setToggled] = useState<ReadonlyMap<string, boolean>>(new Map(rest === undefined ? [] : [[rest, true]]));
   const [asked, setAsked] = useState<Asked>();
   const [outcome, setOutcome] = useState<string>();
   const [failure, setFailure] = useState<unknown>();
@@ -46,7 +48,10 @@ export function RunsPage() {
   useEventBatch('session:sub_agent_,graph:started,graph:completed,autonomy:,approval:', reloadSoon);
   const toggle = useCallback((id: string, open: boolean) => setToggled((before) => new Map([...before, [id, open]])), []);
   const askRoot = useCallback((action: RootAction, root: RootRun) => setAsked({ action, root }), []);
-  const close = (): void => setAsked(undefined);
+  const close = (): void => {
+    setAsked(undefined);
+    if (rest?.startsWith('sr_') === true) navigate('/runs', { replace: true });
+  };
   const done = (text: string): void => {
     setOutcome(text);
     setAsked(undefined);
@@ -78,6 +83,7 @@ export function RunsPage() {
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {failure !== undefined && <Failure error={failure} />}
       {error !== undefined && <Failure error={error} onRetry={reload} />}
+      {rest !== undefined && <NamedRun key={rest} id={rest} roots={data?.runs} onAsk={setAsked} />}
       {data === undefined && loading && <Skeleton lines={5} />}
       {data?.runs.length === 0 && (
         <Empty title={onlyActive ? 'No active runs' : 'No runs yet'}>

@@ -1,14 +1,16 @@
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { ago, dateTime } from '../../data/format.ts';
+import { ago, dateTime, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { navigate } from '../../router.ts';
 import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { JobDialog } from './job-dialog.tsx';
 import type { Job } from './job-draft.ts';
 import { RunsDialog } from './runs-dialog.tsx';
+import { LastRun } from './last-run.tsx';
 import { spans, TimeLine } from './time-line.tsx';
 import { upcomingRuns } from './upcoming.ts';
 import { lifecycleLabel, nextRunOf, payloadNames, payloadText, scheduleText } from './labels.ts';
@@ -19,8 +21,8 @@ const shown = 200;
 /** Interval at which the timeline moves with the clock. */
 const redrawMs = 60_000;
 
-/** Lists jobs with their next runs and actions. */
-export function JobsTab() {
+/** Lists jobs with their last and next runs and actions; `named` is the id of a job whose runs are shown. */
+export function JobsTab({ named }: { readonly named: string | undefined }) {
   const { client } = useSession();
   const [agentId, setAgentId] = useState<string>();
   const [spanMs, setSpanMs] = useState<number>(spans[0].ms);
@@ -41,7 +43,16 @@ export function JobsTab() {
     const timer = setInterval(reload, redrawMs);
     return () => clearInterval(timer);
   }, [reload]);
-  const close = (): void => setAsked(undefined);
+  const [shownId, setShownId] = useState<string>();
+  const job = data?.jobs.find(({ id }) => id === named);
+  if (job !== undefined && named !== shownId) {
+    setShownId(named);
+    setAsked({ runs: job });
+  }
+  const close = (): void => {
+    setAsked(undefined);
+    navigate('/schedule', { replace: true });
+  };
   const done = (text: string): void => {
     setOutcome(text);
     setAsked(undefined);
@@ -59,6 +70,23 @@ export function JobsTab() {
     await client.call('cron.update', { jobId: job.id, paused });
     return `${job.name} ${paused ? 'paused' : 'resumed'}.`;
   };
+
+  const [builtIn = [], authored = []] = [true, false].map((wanted) => data?.jobs.filter(({ source }) => (source === 'built_in') === wanted));
+  const listOf = (label: string, jobs: readonly Job[]) =>
+    jobs.length > 0 && (
+      <ul className="rows" aria-label={label}>
+        {jobs.map((one) => (
+          <JobRow
+            key={one.id}
+            job={one}
+            busy={busy}
+            onAsk={setAsked}
+            onRun={() => begin(() => start(one))}
+            onPause={(paused) => begin(() => pause(one, paused))}
+          />
+        ))}
+      </ul>
+    );
 
   return (
     <>
@@ -88,18 +116,15 @@ export function JobsTab() {
       )}
       {data !== undefined && data.rows.length > 0 && <TimeLine rows={data.rows} nowMs={data.nowMs} spanMs={data.spanMs} />}
       {data !== undefined && data.jobs.length > 0 && (
-        <ul className="rows" aria-label="Jobs">
-          {data.jobs.map((job) => (
-            <JobRow
-              key={job.id}
-              job={job}
-              busy={busy}
-              onAsk={setAsked}
-              onRun={() => begin(() => start(job))}
-              onPause={(paused) => begin(() => pause(job, paused))}
-            />
-          ))}
-        </ul>
+        <>
+          {listOf('Jobs', authored)}
+          {builtIn.length > 0 && (
+            <details open={authored.length === 0}>
+              <summary className="hint">{plural(builtIn.length, 'built-in job')}</summary>
+              {listOf('Built-in jobs', builtIn)}
+            </details>
+          )}
+        </>
       )}
       {data !== undefined && data.total > data.jobs.length && <p className="hint">{`Showing ${data.jobs.length} of ${data.total} jobs.`}</p>}
       {asked !== undefined && <JobsDialog asked={asked} onClose={close} onDone={done} />}
@@ -156,6 +181,7 @@ function JobRow({
         <p className="snippet" dir="auto">
           {payloadText(job.payload)}
         </p>
+        {job.lastRun !== undefined && <LastRun run={job.lastRun} />}
       </div>
       <div className="row-facts">
         {job.source === 'built_in' && <Badge>built in</Badge>}

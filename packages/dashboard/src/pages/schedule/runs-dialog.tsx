@@ -5,6 +5,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
 import type { Job } from './job-draft.ts';
 import { gateLabels, runTones, type Run } from './labels.ts';
+import { TraceLink } from '../../ui/object-link.tsx';
 import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
 const shown = 50;
@@ -71,6 +72,7 @@ function RunRow({ run }: { readonly run: Run }) {
         {durationMs !== undefined && <span>{durationMs < 1000 ? `${durationMs} ms` : duration(durationMs / 1000)}</span>}
         {deliveryStatus !== 'not_requested' && <span>{`delivery ${deliveryStatus.replaceAll('_', ' ')}`}</span>}
         {errorKind !== undefined && <span className="mono">{errorKind}</span>}
+        {run.workKind === 'agent_turn' && <TraceLink reference={run.rootRunId} />}
       </div>
       {reason !== undefined && <p>{reason}</p>}
       {cause !== undefined && <p dir="auto">{cause}</p>}

@@ -4,7 +4,7 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { HeartbeatsTab } from './heartbeats-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
 
-/** Scheduled work of agents: jobs at `/schedule`, heartbeats at `/schedule/heartbeats`. */
+/** Scheduled work of agents: jobs at `/schedule`, the runs of one at `/schedule/<job id>`, heartbeats at `/schedule/heartbeats`. */
 export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
   if (rest === 'heartbeats' && !admin) return <AdminOnly title="Schedule" />;
@@ -14,12 +14,18 @@ export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
         <Tabs
           label="Schedule sections"
           tabs={[
-            { to: '/schedule', name: 'Jobs', current: rest === undefined },
+            { to: '/schedule', name: 'Jobs', current: rest !== 'heartbeats' },
             { to: '/schedule/heartbeats', name: 'Heartbeats', current: rest === 'heartbeats' },
           ]}
         />
       )}
-      {rest === undefined ? <JobsTab /> : rest === 'heartbeats' ? <HeartbeatsTab /> : <Empty title="No such tab" />}
+      {rest === undefined || rest.startsWith('cj_') ? (
+        <JobsTab named={rest} />
+      ) : rest === 'heartbeats' ? (
+        <HeartbeatsTab />
+      ) : (
+        <Empty title="No such tab" />
+      )}
     </Page>
   );
 }

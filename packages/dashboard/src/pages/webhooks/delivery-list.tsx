@@ -5,6 +5,7 @@ import { ago, bytes, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { ObjectLink, TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
@@ -23,7 +24,16 @@ const states = ['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', '
 const pageSize = 50;
 
 /** Lists deliveries of the last seven days with their conversations and turns. */
-export function DeliveryList({ mappings, onReplayed }: { readonly mappings: readonly string[]; readonly onReplayed: () => void }) {
+export function DeliveryList({
+  mappings,
+  named,
+  onReplayed,
+}: {
+  readonly mappings: readonly string[];
+  /** Id of a delivery that is shown open. */
+  readonly named: string | undefined;
+  readonly onReplayed: () => void;
+}) {
   const { client } = useSession();
   const [mapping, setMapping] = useState('');
   const [state, setState] = useState<'' | Delivery['state']>('');
@@ -82,7 +92,7 @@ export function DeliveryList({ mappings, onReplayed }: { readonly mappings: read
         <ul className="feed" aria-label="Deliveries">
           {data.deliveries.map((delivery) => (
             <li key={delivery.deliveryId}>
-              <DeliveryRow delivery={delivery} onReplay={() => setAsked(delivery)} />
+              <DeliveryRow delivery={delivery} isOpen={delivery.deliveryId === named} onReplay={() => setAsked(delivery)} />
             </li>
           ))}
         </ul>
@@ -123,7 +133,7 @@ export function DeliveryList({ mappings, onReplayed }: { readonly mappings: read
   );
 }
 
-function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; readonly onReplay: () => void }) {
+function DeliveryRow({ delivery, isOpen, onReplay }: { readonly delivery: Delivery; readonly isOpen: boolean; readonly onReplay: () => void }) {
   const {
     deliveryId,
     mapping,
@@ -141,7 +151,7 @@ function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; read
     effectsRefused,
   } = delivery;
   return (
-    <details className="feed-entry">
+    <details className="feed-entry" open={isOpen}>
       <summary>
         <time dateTime={new Date(receivedAt).toISOString()} title={dateTime(receivedAt)}>
           {ago(receivedAt)}
@@ -159,11 +169,18 @@ function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; read
           {errorKind !== null && fact('Error', errorKind)}
           {delivery.cause !== undefined && fact('Cause', delivery.cause)}
           {conversationRef !== null && fact('Conversation', <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>)}
-          {turnId !== null && fact('Turn', `${turnId}${finishReason === null ? '' : `, ${finishReason}`}`)}
+          {turnId !== null &&
+            fact(
+              'Turn',
+              <>
+                <ObjectLink id={turnId} />
+                {finishReason === null ? '' : `, ${finishReason}`} · <TraceLink reference={turnId} />
+              </>,
+            )}
           {senderId !== null && fact('Sender id', senderId)}
           {delivery.remoteAddress !== null && fact('From', delivery.remoteAddress)}
           {repeats > 0 && fact('Duplicates', plural(repeats, 'time'))}
-          {replayOf !== null && fact('Replay of', replayOf)}
+          {replayOf !== null && fact('Replay of', <ObjectLink id={replayOf} />)}
           {fact('Id', deliveryId)}
         </dl>
         <div className="actions">

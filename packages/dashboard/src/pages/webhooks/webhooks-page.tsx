@@ -18,13 +18,13 @@ const replayLabels: Readonly<Record<Webhook['replay'], string>> = {
   signed: 'by signed id',
 };
 
-/** Lists webhook mappings and deliveries. */
-export function WebhooksPage() {
+/** Lists webhook mappings and deliveries; `/webhooks/<id>` opens a delivery. */
+export function WebhooksPage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
-  return admin ? <Whole /> : <AdminOnly title="Webhooks" />;
+  return admin ? <Whole named={rest} /> : <AdminOnly title="Webhooks" />;
 }
 
-function Whole() {
+function Whole({ named }: { readonly named: string | undefined }) {
   const { client } = useSession();
   const listed = useLoad(['webhooks.list'], (signal) => client.call('webhooks.list', {}, { signal }), { changedBy: ['webhook:'] });
   const [testing, setTesting] = useState<string>();
@@ -46,7 +46,7 @@ function Whole() {
               <MappingRow key={hook.mapping} hook={hook} base={data.path} onTest={() => setTesting(hook.mapping)} />
             ))}
           </ul>
-          <DeliveryList mappings={data.webhooks.map(({ mapping }) => mapping)} onReplayed={listed.reload} />
+          <DeliveryList mappings={data.webhooks.map(({ mapping }) => mapping)} named={named} onReplayed={listed.reload} />
         </>
       )}
       {testing !== undefined && <TestDialog mapping={testing} onClose={() => setTesting(undefined)} onRun={listed.reload} />}

@@ -24,8 +24,8 @@ export interface EventReaderDeps {
 export class EventReader {
   readonly #deps: EventReaderDeps;
   readonly #call: HttpCall;
-  /** Only these kinds; all when absent. */
-  readonly #kinds: ReadonlySet<EventKind> | undefined;
+  /** Only these kinds. */
+  readonly #kinds: ReadonlySet<EventKind>;
   readonly #mayBeShown: ReturnType<EventsApi['viewOf']>;
   #at: number;
   #live = false;
@@ -33,7 +33,7 @@ export class EventReader {
   /** Since when it has read nothing, as first seen by `isStalled`. */
   #behindSinceMs: number | undefined;
 
-  constructor(deps: EventReaderDeps, call: HttpCall, identity: Identity, kinds: ReadonlySet<EventKind> | undefined) {
+  constructor(deps: EventReaderDeps, call: HttpCall, identity: Identity, kinds: ReadonlySet<EventKind>) {
     this.#deps = deps;
     this.#call = call;
     this.#kinds = kinds;
@@ -114,7 +114,7 @@ export class EventReader {
   }
 
   #shows(event: LoggedEvent): boolean {
-    return (this.#kinds === undefined || this.#kinds.has(event.kind)) && this.#mayBeShown(event);
+    return this.#kinds.has(event.kind) && this.#mayBeShown(event);
   }
 
   /** Reads the log page by page to its end; then, within the same tick, switches to live events. */

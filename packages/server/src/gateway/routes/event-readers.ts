@@ -17,10 +17,10 @@ export interface EventReadersDeps {
   readonly maxStreams: number;
 }
 
-/** The client of a stream, and the kinds that it asked for; all when absent. */
+/** The client of a stream, and the kinds that it gets. */
 export interface EventSubscription {
   readonly tokenId: string;
-  readonly kinds: ReadonlySet<EventKind> | undefined;
+  readonly kinds: ReadonlySet<EventKind>;
 }
 
 /** The open event streams: all readers share the frames, one ping timer and one check for slow readers. */
@@ -131,17 +131,17 @@ class TransientNeeds {
     this.#events = events;
   }
 
-  add(wanted: ReadonlySet<EventKind> | undefined): void {
+  add(wanted: ReadonlySet<EventKind>): void {
     for (const need of this.#kinds) {
-      if (wanted !== undefined && !wanted.has(need.kind)) continue;
+      if (!wanted.has(need.kind)) continue;
       if (need.readers === 0) need.release = this.#events.need(need.kind);
       need.readers += 1;
     }
   }
 
-  remove(wanted: ReadonlySet<EventKind> | undefined): void {
+  remove(wanted: ReadonlySet<EventKind>): void {
     for (const need of this.#kinds) {
-      if (wanted !== undefined && !wanted.has(need.kind)) continue;
+      if (!wanted.has(need.kind)) continue;
       need.readers -= 1;
       if (need.readers === 0) need.release();
     }

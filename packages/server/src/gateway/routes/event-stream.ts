@@ -1,4 +1,4 @@
-import { type EventKind, eventKinds } from '@gatehouse/contract';
+import { type EventKind, eventKinds, events } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../kernel/app-error.ts';
 import { nearest } from '../../kernel/config/nearest.ts';
@@ -39,7 +39,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
       const { identity } = call;
       if (identity === undefined) throw new AppError('unauthenticated', 'A bearer token is required');
       const { kinds: names } = parseQuery(Query, call);
-      const kinds = names === undefined ? undefined : new Set(names);
+      const kinds = names === undefined ? unnamedKinds : new Set(names);
       const lastEventId = lastEventIdOf(call);
       const head = call.incoming.method === 'HEAD';
       if (!head) readers.admit(identity.tokenId);
@@ -60,6 +60,9 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
     },
   };
 }
+
+/** What a stream gets that names no kinds. */
+const unnamedKinds: ReadonlySet<EventKind> = new Set(eventKinds.filter((kind) => events[kind].onRequest !== true));
 
 const Query = z.strictObject({
   kinds: z

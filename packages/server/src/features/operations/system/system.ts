@@ -7,14 +7,14 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { Logger } from '../../../kernel/logger.ts';
 
-type SystemMethods = HandlersOf<'system.ping' | 'rpc.discover' | 'gateway.status' | 'gateway.restart' | 'daemon.setLogLevel'>;
+type SystemMethods = HandlersOf<'system.ping' | 'rpc.discover' | 'gateway.status' | 'gateway.restart' | 'daemon.logs' | 'daemon.setLogLevel'>;
 type Status = Awaited<ReturnType<SystemMethods['gateway.status']>>;
 type Discovered = Awaited<ReturnType<SystemMethods['rpc.discover']>>;
 
 export interface SystemDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
+  readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'recent'>;
   readonly version: string;
   readonly configFiles: readonly string[];
   readonly configuration: Pick<Configuration<unknown>, 'restartNeeded' | 'fault'>;
@@ -110,6 +110,10 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
             warning: `Waiting for ${running} running ${running === 1 ? 'turn' : 'turns'}; new ones are refused until the daemon is back.`,
           }),
         };
+      },
+      async 'daemon.logs'(query, call) {
+        if (call.identity.agents !== undefined) throw new AppError('denied', 'A token limited to some agents cannot read the log of the daemon');
+        return { lines: logger.recent.newest(query), modules: logger.modules() };
       },
       async 'daemon.setLogLevel'({ level, module }, call) {
         if (module !== undefined && !logger.modules().includes(module))

@@ -4,7 +4,8 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { CronMethods, CronMethodsDeps } from '../methods.ts';
 import { dueTime } from '../occurrences/claim.ts';
-import { listRuns } from '../occurrences/occurrence-store.ts';
+import { lastRuns, listRuns } from '../occurrences/occurrence-store.ts';
+import { runView } from '../occurrences/run-view.ts';
 import { rootRunId } from '../occurrences/work.ts';
 import { checkInterval } from '../schedule/least-interval.ts';
 import { nextRun } from '../schedule/schedule.ts';
@@ -72,7 +73,14 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
     'cron.list': async ({ agentId, offset, limit }, call) => {
       if (agentId !== undefined) agentFor(deps.agents, agentId, call);
       const { rows, total } = await db.read(listJobs, { ...reachOf(call), agentId, offset, limit });
-      return { jobs: rows.flatMap((row) => parseJob(row) ?? []).map((job) => viewOf(job, deps.leastOf(job.row))), total };
+      const last = new Map((await db.read(lastRuns, { jobIds: rows.map(({ id }) => id) })).map((run) => [run.jobId, runView(run, call)]));
+      const jobs = rows
+        .flatMap((row) => parseJob(row) ?? [])
+        .map((job) => {
+          const lastRun = last.get(job.row.id);
+          return { ...viewOf(job, deps.leastOf(job.row)), ...(lastRun !== undefined && { lastRun }) };
+        });
+      return { jobs, total };
     },
 
     'cron.update': async ({ jobId, jobName, ...changes }, call) => {

@@ -305,6 +305,13 @@ const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, sql, p }) =
 
 export const listRuns = operation('cron.runs', async (tx, input: { readonly jobId: string; readonly limit: number }) => tx.all(ofJob, input));
 
+/** Returns the newest run of each job that has one. */
+export const lastRuns = operation('cron.lastRuns', async (tx, { jobIds }: { readonly jobIds: readonly string[] }): Promise<RunRow[]> => {
+  const found: RunRow[] = [];
+  for (const jobId of jobIds) found.push(...(await tx.all(ofJob, { jobId, limit: 1 })));
+  return found;
+});
+
 export const findRun = operation('cron.findRun', async (tx, { executionId }: { readonly executionId: string }) => readOccurrence(tx, executionId));
 
 const openOf = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
@@ -371,4 +378,4 @@ export const readGate = operation(
   async (tx, input: { readonly executionId: string }): Promise<string | null> => (await tx.get(gateOf, input))?.gateJson ?? null,
 );
 
-export const cronOccurrenceOperations = [listRuns, findRun, countRunning, keepGate, readGate];
+export const cronOccurrenceOperations = [listRuns, lastRuns, findRun, countRunning, keepGate, readGate];

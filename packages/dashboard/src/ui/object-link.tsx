@@ -1,0 +1,52 @@
+import type { ReactNode } from 'react';
+import { PageLink } from './link.tsx';
+
+/** Pages of objects by the form of their ids. */
+const pages: readonly (readonly [RegExp, string])[] = [
+  [/^cv_[\w-]{43}$/, '/conversations'],
+  [/^(?:tn|tr)_[0-9a-f-]{36}(?:\.\d+)?$/, '/traces'],
+  [/^[0-9a-f]{32}$/, '/traces'],
+  [/^(?:sr_[0-9a-f-]{36}$|root-[\w-]+$)/, '/runs'],
+  [/^gr_[0-9a-f-]{36}$/, '/graphs/runs'],
+  [/^sg_[0-9a-f-]{36}$/, '/graphs/edit'],
+  [/^cj_[\w-]+$/, '/schedule'],
+  [/^ap_[0-9a-f-]{36}$/, '/approvals'],
+  [/^wd_[0-9a-f-]{36}$/, '/webhooks'],
+];
+
+/** Returns the page of what an id names; undefined when its form is not known. */
+export function pathOf(id: string): string | undefined {
+  const page = pages.find(([form]) => form.test(id))?.[1];
+  return page === undefined ? undefined : `${page}/${id}`;
+}
+
+/** Shows an id as a link to its object. */
+export function ObjectLink({ id, children }: { readonly id: string; readonly children?: ReactNode }) {
+  const path = pathOf(id);
+  if (path === undefined) return <span className="mono">{children ?? id}</span>;
+  return (
+    <PageLink to={path} className="mono">
+      {children ?? id}
+    </PageLink>
+  );
+}
+
+/** A link to a trace: `reference` is the id of a turn, a root run or a trace, `within` names one of its runs. */
+export function TraceLink({
+  reference,
+  within,
+  className,
+  label,
+}: {
+  readonly reference: string;
+  readonly within?: string;
+  readonly className?: string;
+  readonly label?: string;
+}) {
+  const path = [reference, ...(within === undefined ? [] : [within])].map(encodeURIComponent).join('/');
+  return (
+    <PageLink to={`/traces/${path}`} {...(className !== undefined && { className })} {...(label !== undefined && { label })}>
+      Trace
+    </PageLink>
+  );
+}
