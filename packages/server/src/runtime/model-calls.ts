@@ -94,7 +94,7 @@ export class ModelCalls {
     const { reservation } = plan;
     const callsBefore = progress.calls.length;
     const { trace } = this.#input;
-    const step = trace?.begin('model', namesOf(plan.models));
+    const step = trace?.begin('model', namesOf(plan.models), { facts: this.#asked(plan) });
     let hung = false;
     let isSettled = false;
     try {
@@ -139,6 +139,12 @@ export class ModelCalls {
       isSettled = true;
       reservation?.settle(progress.calls.slice(callsBefore));
     }
+  }
+
+  /** Returns what the call asks for, as the trace keeps it. */
+  #asked({ maxTokens }: PreparedCall['plan']): { readonly maxTokens?: number; readonly temperature?: number } {
+    const { agent, temperature = agent.temperature } = this.#input;
+    return { ...(maxTokens !== undefined && { maxTokens }), ...(temperature !== undefined && { temperature }) };
   }
 
   #request(system: readonly string[], tools: readonly ToolSpec[], { messages, maxTokens }: PreparedCall['plan']) {

@@ -102,7 +102,9 @@ export class TurnTrace {
     step.tokens = tokens;
     step.costNano = costNano;
     if (attempt.error !== undefined) step.error = this.errorOf(attempt.error);
-    if (attempt.usage.estimated) step.facts = { estimated: true };
+    const { responseId } = attempt;
+    if (attempt.usage.estimated || responseId !== undefined)
+      step.facts = { ...(attempt.usage.estimated && { estimated: true }), ...(responseId !== undefined && { responseId }) };
   }
 
   /** Returns a failed model call as the trace keeps it. */

@@ -65,6 +65,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       log: log.module('traces'),
       config: live((whole) => whole.observability),
       redact: options.redactor.redact,
+      exported: traces?.write,
       feedbackOf: (ref, turnIds) => db.read(feedbackOfTurns, { ref, turnIds }),
     }),
   );

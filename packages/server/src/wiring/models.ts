@@ -12,7 +12,7 @@ import type { Foundation } from './foundation.ts';
 /** Wires model providers, with every call metered and traced, and the embedding model. */
 export async function wireModels(
   { building, options, environment, live, bus, clock }: Assembly,
-  { metrics, traces, secrets }: Pick<Foundation, 'metrics' | 'traces' | 'secrets'>,
+  { metrics, secrets }: Pick<Foundation, 'metrics' | 'secrets'>,
 ) {
   const { config, log, overrides = {} } = options;
   const settings = live(({ providers, models: section, agents }) => ({
@@ -39,11 +39,10 @@ export async function wireModels(
   const providers = live((whole) => whole.providers);
   const embedder = createEmbedder(config.embedding, { providers, clock });
   if (embedder !== undefined) building.use(embedder);
-  const counted = metrics.generate(models.generate);
   return {
     models,
     embedder,
-    generate: traces?.generate(counted) ?? counted,
+    generate: metrics.generate(models.generate),
     knowsModel: (name: string) => models.resolve(name) !== undefined,
   };
 }

@@ -130,7 +130,7 @@ export async function wireTooling(
 }
 
 export interface ToolSetWiring {
-  readonly foundation: Pick<Foundation, 'metrics' | 'traces'>;
+  readonly foundation: Pick<Foundation, 'metrics'>;
   readonly tooling: Tooling;
   readonly memory: readonly Tool[];
   readonly sessions: Pick<Sessions, 'methods' | 'isTainted'>;
@@ -139,8 +139,8 @@ export interface ToolSetWiring {
   readonly delegation: Late<Delegation>;
 }
 
-/** Joins the tools of all features, with every call metered and traced. */
-export function wireToolSet({ options }: Assembly, { foundation: { metrics, traces }, tooling, sessions, ...deps }: ToolSetWiring): ToolSet {
+/** Joins the tools of all features, with every call metered. */
+export function wireToolSet({ options }: Assembly, { foundation: { metrics }, tooling, sessions, ...deps }: ToolSetWiring): ToolSet {
   const { web, skills, mcp, workspace, shell } = tooling;
   return createToolSet(
     [
@@ -152,6 +152,6 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics, trac
       ...(options.overrides?.tools ?? []),
     ],
     [shell.tools, mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools()],
-    (tool) => traces?.tool(metrics.tool(tool)) ?? metrics.tool(tool),
+    metrics.tool,
   );
 }

@@ -90,7 +90,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
     sessions: sessions.api,
     applyResetPolicy: sessions.applyResetPolicy,
     noticeMessages: sessions.noticeMessages,
-    runTurn: traces?.runTurn(runTurn) ?? runTurn,
+    runTurn,
     background: background.api,
     traces: deps.traces,
     openTurn,

@@ -5,11 +5,13 @@ import { useSession } from '../../data/context.ts';
 import { ago, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { useNow } from '../../data/use-now.ts';
+import { CaseButton } from '../evals/case-button.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { costText, nameOf, outcomeLabels, outcomeOf, outcomeTones, recordNames, timeText, tokensText } from './labels.ts';
 import { loadTrace } from './load-trace.ts';
+import { ReplayDialog } from './replay-dialog.tsx';
 import { ErrorText, TracePanel } from './trace-panel.tsx';
 import { allNodes, buildTrace, causeOf, closedAtFirst, findNode, isRunning, spanOf, type TraceNode, visibleRows } from './trace-rows.ts';
 import { TraceTree } from './trace-tree.tsx';
@@ -62,6 +64,8 @@ function Trace({
   readonly loading: boolean;
   readonly error: unknown;
 }) {
+  const { admin } = useSession();
+  const [replaying, setReplaying] = useState(false);
   const roots = useMemo(() => buildTrace(records), [records]);
   const nodes = useMemo(() => allNodes(roots), [roots]);
   const focus = findNode(nodes, reference) ?? nodes[0];
@@ -80,6 +84,7 @@ function Trace({
   const cause = causeOf(focus);
   const selected = nodes.find(({ id }) => id === chosen) ?? cause ?? focus;
   const { conversationRef } = focus.record;
+  const replayed = repeatable(focus.record);
   return (
     <Page
       title={`${recordNames[focus.record.kind]} · ${nameOf(focus)}`}
@@ -92,12 +97,21 @@ function Trace({
             </PageLink>
           )}
           <CopyButton text={json} label="Copy as JSON" wide />
+          {admin && replayed !== undefined && (
+            <>
+              <CaseButton turnId={replayed} />
+              <Button icon="retry" onClick={() => setReplaying(true)}>
+                Replay on another model
+              </Button>
+            </>
+          )}
           <Button icon="retry" onClick={onReload} disabled={loading}>
             Refresh
           </Button>
         </>
       }
     >
+      {replaying && replayed !== undefined && <ReplayDialog turnId={replayed} onClose={() => setReplaying(false)} />}
       {error !== undefined && <Failure error={error} onRetry={onReload} />}
       <Summary focus={focus} nodes={nodes} cause={cause} selected={selected} onSelect={setChosen} />
       <Clock runs={nodes.some(isRunning)}>
@@ -117,6 +131,11 @@ function Trace({
       </Clock>
     </Page>
   );
+}
+
+/** Returns the id of a turn that has ended and whose question is stored; undefined for other records. */
+function repeatable({ kind, id, endedAtMs, conversationRef }: TraceRecord): string | undefined {
+  return kind === 'turn' && endedAtMs !== null && conversationRef !== undefined ? id.replace(/\.\d+$/, '') : undefined;
 }
 
 /** The time, which advances only while something runs. */

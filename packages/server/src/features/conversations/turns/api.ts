@@ -152,6 +152,8 @@ export interface DurableTurn {
   readonly operation: OperationType;
   /** An operator's test: left out of reports (see `TurnInput`). From the work's own record, never from a request. */
   readonly synthetic?: true | undefined;
+  /** Ids of what the turn is made for, for its trace. */
+  readonly refs?: Readonly<Record<string, string>>;
   /** Messages that steer the turn while it runs. */
   readonly steering?: TurnSteering;
   /** Returns the settlement of the work, committed atomically with the turn. */

@@ -6,7 +6,7 @@ import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { type KeptContent, TurnTrace } from '../../../runtime/turn-trace.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import type { TracesApi } from './api.ts';
+import type { EndedRecord, TracesApi } from './api.ts';
 import { createGetTrace, type GetTraceDeps } from './get-trace.ts';
 import { recordEvents } from './event-records.ts';
 import { toWorkRecord } from './work-record.ts';
@@ -22,6 +22,8 @@ export interface TracesDeps {
   readonly config: Pick<Live<{ readonly persistence: { readonly enabled: boolean }; readonly content: KeptContent }>, 'current'>;
   readonly redact: (text: string) => string;
   readonly feedbackOf: GetTraceDeps['feedbackOf'];
+  /** Exports what has ended; absent without a collector. */
+  readonly exported?: ((record: EndedRecord) => void) | undefined;
 }
 
 export interface Traces {
@@ -36,20 +38,21 @@ export interface Traces {
 }
 
 /** Keeps what turns and other work did, step by step, behind the work and without its content unless that is configured. */
-export function createTraces({ db, bus, clock, log, config, redact, feedbackOf }: TracesDeps): Traces & AsyncDisposable {
+export function createTraces({ db, bus, clock, log, config, redact, feedbackOf, exported }: TracesDeps): Traces & AsyncDisposable {
   const recorder = new TraceRecorder({ db, clock, log });
   const running = new RunningTraces();
   const api: TracesApi = {
     running: (turnId, record) => running.add(turnId, record),
     ofTurn() {
       const { content, persistence } = config.current;
-      return persistence.enabled ? new TurnTrace({ clock, content, redact }) : undefined;
+      return persistence.enabled || exported !== undefined ? new TurnTrace({ clock, content, redact }) : undefined;
     },
     record(ended) {
       if (config.current.persistence.enabled) recorder.push(ended);
+      exported?.(ended);
     },
     work(ended) {
-      if (config.current.persistence.enabled) recorder.push(toWorkRecord(ended, clock));
+      if (config.current.persistence.enabled || exported !== undefined) api.record(toWorkRecord(ended, clock));
     },
   };
   const events = recordEvents(bus, api.work);

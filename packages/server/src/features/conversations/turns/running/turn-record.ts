@@ -53,7 +53,7 @@ export function toRunningRecord(traced: TracedTurn): TraceRecord {
     synthetic: isSynthetic(turn),
     refs: {
       ...(calling.run !== undefined && { runId: calling.run.runId, leaseId: calling.run.leaseId }),
-      ...(durable !== undefined && { workId: durable.turn.workId }),
+      ...(durable !== undefined && { workId: durable.turn.workId, ...durable.turn.refs }),
     },
     facts: {},
     steps: trace.steps,

@@ -132,7 +132,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const about = { turn, begun, trace, endedAtMs, result };
     try {
       const stored = await commitIt();
-      deps.traces.record(toTurnRecord({ ...about, ...(stored === undefined && { fault: 'taken_over' }) }));
+      deps.traces.record(toTurnRecord({ ...about, ...(stored === undefined && result.finishReason !== 'aborted' && { fault: 'taken_over' }) }));
       return stored;
     } catch (error) {
       deps.traces.record(toTurnRecord({ ...about, fault: 'not_stored' }));

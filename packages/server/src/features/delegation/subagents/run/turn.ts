@@ -27,6 +27,7 @@ export function turnOf(
     timeoutMs: options.timeoutMs,
     maxSteps: options.maxSteps,
     rootRunId: row.rootRunId,
+    ...(row.graphId !== null && { refs: { graphId: row.graphId, ...(row.nodeId !== null && { nodeId: row.nodeId }) } }),
     run: { runId: row.id, leaseId: row.leaseId, depth: row.depth },
     toolBounds: boundsOf(options),
     ...(extraTools !== undefined && { extraTools }),

@@ -4,13 +4,11 @@ import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Handlers } from '../../../../kernel/handlers.ts';
 import type { Log } from '../../../../kernel/log.ts';
-import type { Models } from '../../../../llm/models.ts';
-import type { Tool } from '../../../../runtime/tool.ts';
-import type { RunTurn } from '../../../../runtime/turn.ts';
 import type { TransportTracer } from '../api.ts';
 import type { TracesConfig } from '../config.ts';
-import { traceAttempts } from './model-spans.ts';
-import { conversationOf, Spans } from './spans.ts';
+import type { EndedRecord } from '../../traces/api.ts';
+import { writeSpans } from './record-spans.ts';
+import { Spans } from './spans.ts';
 
 const w3cParent = /^00-([0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})$/;
 
@@ -23,7 +21,7 @@ export interface TracesDeps {
 /**
  * Spans by the semantic conventions of OpenTelemetry for HTTP, RPC and GenAI, sent to the collector of the operator.
  * They say what ran, for how long and what it used; they never contain text of prompts, answers, arguments or results.
- * This module is loaded only when traces are configured: otherwise nothing is wrapped and there is no cost.
+ * Those of turns come from the same records as `obs.trace.get`. Loaded only when traces are configured: otherwise there is no cost.
  */
 export function openTraces(config: TracesConfig, deps: TracesDeps) {
   const spans = new Spans({ ...deps, config, sampleRatio: config.sampleRatio });
@@ -31,9 +29,8 @@ export function openTraces(config: TracesConfig, deps: TracesDeps) {
   return {
     transports,
     handlers: <H extends Partial<Handlers>>(all: H): H => traceHandlers(spans, all),
-    runTurn: (run: RunTurn): RunTurn => traceTurns(spans, run),
-    generate: (inner: Models['generate']): Models['generate'] => traceAttempts(spans, inner),
-    tool: (one: Tool): Tool => traceTool(spans, one),
+    /** Writes the spans of a turn, or of other work, that has ended. */
+    write: (record: EndedRecord): void => writeSpans(spans, record),
     /** Assigns turns that run inside to this conversation. */
     inConversation: <T>(conversationRef: string, run: () => Promise<T>): Promise<T> => spans.inConversation(conversationRef, run),
     [Symbol.asyncDispose]: () => spans[Symbol.asyncDispose](),
@@ -63,56 +60,6 @@ function traceHandlers<H extends Partial<Handlers>>(spans: Spans, all: H): H {
   ]);
   // The same names with functions of the same types: a mapped object loses that on its way through entries.
   return Object.fromEntries(traced) as H;
-}
-
-function traceTurns(spans: Spans, run: RunTurn): RunTurn {
-  return (input, sink) => {
-    const parent = spans.current();
-    const attributes = {
-      'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.agent.id': input.agentId,
-      'gatehouse.turn.id': input.turnId,
-      'gatehouse.turn.origin': input.origin,
-      ...conversationOf(parent),
-    };
-    return spans.run(
-      { name: `invoke_agent ${input.agentId}`, attributes, parent, traceId: input.traceId },
-      () => run(input, sink),
-      (result, span) => {
-        const used = result.calls.reduce((sum, call) => ({ input: sum.input + call.usage.input, output: sum.output + call.usage.output }), {
-          input: 0,
-          output: 0,
-        });
-        span.setAttributes({
-          'gen_ai.response.finish_reasons': [result.finishReason],
-          'gen_ai.usage.input_tokens': used.input,
-          'gen_ai.usage.output_tokens': used.output,
-        });
-        return result.failure?.kind;
-      },
-    );
-  };
-}
-
-function traceTool(spans: Spans, one: Tool): Tool {
-  return {
-    ...one,
-    run(args, context) {
-      const parent = spans.current();
-      const attributes = {
-        'gen_ai.operation.name': 'execute_tool',
-        'gen_ai.tool.name': one.name,
-        'gen_ai.tool.type': 'function',
-        'gen_ai.agent.id': context.agentId,
-        ...conversationOf(parent),
-      };
-      return spans.run(
-        { name: `execute_tool ${one.name}`, attributes, parent, traceId: context.traceId },
-        () => one.run(args, context),
-        (result) => (result.isError === true ? 'tool_error' : undefined),
-      );
-    },
-  };
 }
 
 function remoteParent(traceparent: string | undefined): Context {

@@ -54,6 +54,7 @@ export async function runAgentTurn(deps: AgentTurnDeps, turn: AgentTurn): Promis
       ...(toolPolicy !== undefined && { toolPolicy: ToolPolicy.parse(toolPolicy) }),
       ...(cacheRetention !== undefined && { cacheRetention }),
       rootRunId: rootRunId(work.executionId),
+      refs: { jobId: work.jobId, occurrenceId: work.executionId },
       historyTurns: sessionPolicy?.strategy === 'rolling' ? sessionPolicy.maxHistoryTurns : 0,
       kept: true,
       operation: 'cron',

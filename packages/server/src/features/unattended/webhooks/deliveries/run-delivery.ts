@@ -125,6 +125,7 @@ export function createRunDelivery(deps: {
             kept: true,
             operation: 'interactive',
             synthetic: work.synthetic,
+            refs: { deliveryId: item.key },
             settle: (ended) => {
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;

@@ -5,7 +5,7 @@ import { parseJson } from '../../../../../kernel/json.ts';
 import type { Clock } from '../../../../../kernel/clock.ts';
 import type { TraceWork } from '../../../../../kernel/work-trace.ts';
 import { keepGate, listRuns, readGate } from '../occurrence-store.ts';
-import type { CronWork } from '../work.ts';
+import { type CronWork, rootRunId } from '../work.ts';
 import type { RunWakeGate, WakeGateInput } from './wake-gate.ts';
 
 /** Verdict of a wake gate script (json-rpc.md §2.3 `wakeGate`). */
@@ -50,6 +50,8 @@ function traceVerdict({ traceWork }: AskGateDeps, work: CronWork, outcome: GateA
     agentId: work.agentId,
     principalId: work.principalId,
     origin: 'cron',
+    // That of the turn which it wakes.
+    rootRunId: rootRunId(work.executionId),
     startedAtMs,
     outcome: outcome === 'failed_open' ? 'failed' : outcome === 'skipped' ? 'skipped' : 'ok',
     endReason: outcome,
