@@ -54,6 +54,8 @@ export function createClearing(deps: ClearingDeps): Clearing {
       refuseAgents(call, 'session.delete');
       const found = await addressing.existing(address, call);
       refuseOwnTurn(found.ref, call);
+      // Before the messages: what fails in between leaves a conversation that can be deleted again.
+      await deps.forgetTraces(found.ref);
       using _clearing = await deps.clearing(found.ref);
       // Directly before entering the lane, so that nothing runs in between.
       deps.stop(found.ref);
@@ -66,8 +68,6 @@ export function createClearing(deps: ClearingDeps): Clearing {
           target: found.ref,
           metadata: { archiveId },
         });
-        // Before the messages: what fails in between leaves a conversation that can be deleted again.
-        await deps.forgetTraces(found.ref);
         const row = await db.write(deps.deleteConversation, {
           ref: found.ref,
           archiveId,
@@ -78,6 +78,8 @@ export function createClearing(deps: ClearingDeps): Clearing {
         deps.cleared(row.ref);
         announceAudit(bus, audit);
         expired(row, 'deleted');
+        // Those of the turn that was stopped. Not before the write: work that waits for the conversation would run meanwhile.
+        await deps.forgetTraces(row.ref);
         return {
           ...identityOf(row),
           deleted: true as const,
@@ -111,6 +113,7 @@ export function createClearing(deps: ClearingDeps): Clearing {
         call.identity.agents !== undefined || (address.conversationRef !== undefined && (address.agentId ?? address.sessionKey) !== undefined);
       if (row === undefined && doubtful) return erasedOf(named.ref, { messages: 0, summaries: 0, ...(memory && { forgotten: noMemories }) });
       refuseOwnTurn(named.ref, call);
+      await deps.forgetTraces(named.ref);
       using _clearing = await deps.clearing(named.ref);
       return await alone(named.ref, call, async () => {
         const audit = auditRow(call, clock.now(), {
@@ -120,11 +123,11 @@ export function createClearing(deps: ClearingDeps): Clearing {
           metadata: { memory, purgeDerived: purge },
         });
         const memories = !memory ? 'keep' : purge ? 'purge' : 'delete';
-        await deps.forgetTraces(named.ref);
         const erased = await db.write(deps.resetConversation, { ref: named.ref, memories, audit });
         deps.cleared(named.ref);
         announceAudit(bus, audit);
         if (row !== undefined && erased.messages > 0) expired(row, 'reset_conversation');
+        await deps.forgetTraces(named.ref);
         return erasedOf(named.ref, erased);
       });
     },
