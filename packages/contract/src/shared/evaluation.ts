@@ -25,7 +25,7 @@ export const EvalChecks = once(() =>
       contains: listOf(text).optional().describe('Texts that the answer contains, in any case.'),
       notContains: listOf(text).optional().describe('Texts that it does not contain, in any case.'),
       regex: listOf(Pattern).optional().describe('Expressions that match the answer.'),
-      jsonSchema: z.record(z.string(), z.json()).optional().describe('JSON Schema of the answer, which is JSON, alone or in one code block.'),
+      jsonSchema: z.record(z.string(), z.unknown()).optional().describe('JSON Schema of the answer, which is JSON, alone or in one code block.'),
       toolCalled: listOf(toolName).optional().describe('Tools that the agent calls; a call that is refused counts.'),
       toolNotCalled: listOf(toolName).optional(),
       maxCostUsd: z.number().min(0).optional(),

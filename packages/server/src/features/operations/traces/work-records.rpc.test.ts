@@ -131,6 +131,22 @@ test('the verdict of a wake gate is kept with the turn that it saved', async () 
     .toMatchObject([{ outcome: 'skipped', endReason: 'skipped', agentId: 'default', facts: { wake: false, failedOpen: false, turnsSaved: 1 } }]);
 }, 30_000);
 
+test('a wake gate that wakes is part of the trace of its turn, which names the job', async () => {
+  const { jobId } = await server.client.call('cron.add', {
+    name: 'woken',
+    schedule: { kind: 'every', everyMs: 3_600_000 },
+    payload: { kind: 'agent_turn', message: 'Look at it' },
+    wakeGate: { script: `console.log(JSON.stringify({ wake: true }))`, language: 'js', timeoutSeconds: 20 },
+  });
+  await server.client.call('cron.run', { jobName: 'woken' });
+  await expect.poll(() => recorded('turn')).toMatchObject([{ origin: 'cron', outcome: 'ok', refs: { jobId, occurrenceId: expect.any(String) } }]);
+  const traceId = recorded('turn')[0]?.traceId ?? '';
+  const { records } = await server.client.call('obs.trace.get', { ref: traceId });
+  expect(records.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['wake_gate', 'turn']));
+  const report = await server.client.call('obs.explain', { traceId });
+  expect(report.cronWakeGate).toMatchObject({ jobId, wake: true, estTurnsSaved: 0 });
+}, 30_000);
+
 test('a graph that an agent wrote is kept with the tier of its model', async () => {
   const nodes = [{ node_id: 'a', task: 'Part one.', depends_on: ['missing'] }];
   server.provider.queue(
