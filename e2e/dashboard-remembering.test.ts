@@ -244,7 +244,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
       expect(await meters.last().getAttribute('aria-valuetext')).toMatch(/^\$0\.\d\d of \$5\.00 used/);
       await page.getByRole('button', { name: '24 h' }).click();
       await expect.poll(() => byDay.getByRole('rowheader').count()).toBe(2);
-      await page.getByRole('button', { name: 'Tokens', exact: true }).click();
+      await page.locator('.chip').getByText('Tokens', { exact: true }).click();
       await byDay.getByText('Tokens by day').waitFor();
       await page.locator(`a[href="/conversations/${ref}"]`).click();
       await page.getByRole('heading', { level: 1, name: 'Spend something' }).waitFor();

@@ -41,7 +41,7 @@ describe.skipIf(chromiumPath === undefined)('reports in the dashboard', () => {
   }
 
   test('spend is sorted by its columns and exported as CSV', async () => {
-    await using session = await logIn();
+    await using session = await logIn({ bypassCSP: true });
     const { page, complaints } = session;
     await follow(page, 'Spend');
     const byAgent = page.getByRole('region', { name: 'By agent', exact: true });
@@ -60,7 +60,7 @@ describe.skipIf(chromiumPath === undefined)('reports in the dashboard', () => {
   });
 
   test('the audit is a table that is sorted, opened and exported', async () => {
-    await using session = await logIn();
+    await using session = await logIn({ bypassCSP: true });
     const { page, complaints } = session;
     await follow(page, 'Audit');
     const table = page.getByRole('region', { name: 'Records' });
@@ -80,7 +80,7 @@ describe.skipIf(chromiumPath === undefined)('reports in the dashboard', () => {
   });
 
   test('events open with the newest stored ones, and are limited to a kind and a time', async () => {
-    await using session = await logIn();
+    await using session = await logIn({ bypassCSP: true });
     const { page, complaints } = session;
     await follow(page, 'Events');
     const kinds = () => page.locator('.feed-kind').allInnerTexts();

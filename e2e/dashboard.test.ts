@@ -327,6 +327,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await page.locator('.message :is(script, img, iframe, svg:not(.icon))').count()).toBe(0);
       expect(await page.locator('.message a').evaluateAll((links) => links.map((link) => link.getAttribute('href')))).toEqual([
         `${canary.url}/leak.png`,
+        expect.stringMatching(/^\/traces\/[0-9a-f]{32}$/),
       ]);
       expect(canary.connections()).toBe(0);
       expect(complaints).toEqual([]);

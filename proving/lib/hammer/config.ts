@@ -44,6 +44,7 @@ const versions: Driver<{ readonly round: string }, Added> = {
     const numbers: number[] = [];
     for (let index = 0; index < changes; index += 1) {
       const number = await add(writer, names, `${side}-${index}`);
+      if (index === 4) await writer.write(squashConfigVersions, { beforeMs: atMs, audit: names.audit(`squashed-${side}`) });
       if (number === undefined) continue;
       // One of them cannot be written to the file.
       if (index === 2) await writer.write(dropConfigVersion, { number, audit: names.audit(`dropped-${side}`) });
@@ -51,7 +52,6 @@ const versions: Driver<{ readonly round: string }, Added> = {
         numbers.push(number);
         await writer.write(markConfigFile, { homeId: names.id('home', side), version: number, digest: names.id('digest', `${side}-${index}`) });
       }
-      if (index === 4) await writer.write(squashConfigVersions, { beforeMs: atMs, audit: names.audit(`squashed-${side}`) });
     }
     return { numbers };
   },

@@ -5,6 +5,7 @@ import { delegationDrivers } from './delegation.ts';
 import type { Driver } from './driver.ts';
 import { knowledgeDrivers } from './knowledge.ts';
 import { nodeDrivers } from './nodes.ts';
+import { observationDrivers } from './observation.ts';
 import { scheduleDrivers } from './schedule.ts';
 import { secretDrivers } from './secrets.ts';
 import { turnDrivers } from './turns.ts';
@@ -22,4 +23,5 @@ export const drivers: readonly Driver[] = [
   ...nodeDrivers,
   ...configDrivers,
   ...authorizationDrivers,
+  ...observationDrivers,
 ];
