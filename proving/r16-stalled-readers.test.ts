@@ -20,7 +20,7 @@ describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ?
 
   test('a build that buffers everything for a stopped reader is caught', async ({ expect }) => {
     const report = await proveStalledReaders({
-      eventsPerSecond: 400,
+      eventsPerSecond: 800,
       warmMs: 2_000,
       readersMs: 9_000,
       turnsMs: 0,

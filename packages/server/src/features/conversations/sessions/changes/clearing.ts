@@ -78,7 +78,7 @@ export function createClearing(deps: ClearingDeps): Clearing {
         deps.cleared(row.ref);
         announceAudit(bus, audit);
         expired(row, 'deleted');
-        // Those of the turn that was stopped. Not before the write: work that waits for the conversation would run meanwhile.
+        // Those of the turn that was stopped. Not before the write: pending work of the conversation would run meanwhile.
         await deps.forgetTraces(row.ref);
         return {
           ...identityOf(row),
