@@ -20,9 +20,9 @@ describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ?
 
   test('a build that buffers everything for a stopped reader is caught', async ({ expect }) => {
     const report = await proveStalledReaders({
-      eventsPerSecond: 800,
+      eventsPerSecond: 1_000,
       warmMs: 2_000,
-      readersMs: 9_000,
+      readersMs: 20_000,
       turnsMs: 0,
       resumes: false,
       broken: 'no-reader-cap',
