@@ -20,9 +20,10 @@ describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ?
 
   test('a build that buffers everything for a stopped reader is caught', async ({ expect }) => {
     const report = await proveStalledReaders({
-      eventsPerSecond: 1_000,
+      eventsPerSecond: 400,
       warmMs: 2_000,
-      readersMs: 20_000,
+      fullMs: 15_000,
+      readersMs: 15_000,
       turnsMs: 0,
       resumes: false,
       broken: 'no-reader-cap',
