@@ -1,75 +1,72 @@
-// What keeping traces costs: processor time of a daemon per turn with and without them, in alternating blocks on one daemon. The daemon is a
-// child process; provider and client are in this one, which is not measured.
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
+// What keeping traces costs: processor time of the built daemon per turn with and without them, in alternating blocks on one daemon. "Meanwhile"
+// ends with the last answer; "in all" also has what is written when no turn runs any more.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createClient } from '@gatehouse/client';
-import { startFakeProvider, startTestServer } from '@gatehouse/testkit';
+import { runHttpLoad } from '../lib/client.ts';
 import { cpuUs } from '../lib/proc.ts';
+import { callRpc } from '../lib/rpc.ts';
 import { median } from '../lib/stats.ts';
+import { product, startUpstream, type Target } from '../lib/targets.ts';
 
-interface Started {
-  readonly url: string;
-  readonly token: string;
+/** Time in which everything of a block is written. */
+const settleMs = 2_500;
+
+interface Cost {
+  readonly meanwhile: number;
+  readonly inAll: number;
 }
 
-/** Turns of a block, and how many run at the same time. */
-const concurrency = 4;
+const question = 'Which tea shall I buy?';
+let conversations = 0;
+const completion = (target: Target) => ({ model: target.model('mock-fast'), messages: [{ role: 'user', content: question }] });
+/** Requests by name: turns without a stored conversation, whole and as a stream of 100 deltas, and those in a separate conversation each. */
+const requests = {
+  'whole answer': { path: '/v1/chat/completions', stream: false, bodies: (target: Target) => [completion(target)] },
+  stream: { path: '/v1/chat/completions', stream: true, bodies: (target: Target) => [{ ...completion(target), stream: true }] },
+  conversation: {
+    path: '/api/chat',
+    stream: false,
+    bodies: (_target: Target, turns: number) =>
+      Array.from({ length: turns }, () => ({ message: question, sessionKey: `bench:${(conversations += 1)}` })),
+  },
+};
+type RequestName = keyof typeof requests;
 
-async function serve(providerUrl: string): Promise<void> {
-  const models = [{ id: 'fast', cost: { input: 1, output: 2 } }];
-  const { url, token } = await startTestServer({
-    config: {
-      providers: { far: { type: 'openai-compatible', baseUrl: providerUrl, apiKey: 'k', models } },
-      agents: { default: { model: 'far/fast', maxConcurrentRuns: 64 } },
-    },
-  });
-  process.send?.({ url, token } satisfies Started);
+async function measureBlock(target: Target, name: RequestName, isOn: boolean, turns: number): Promise<Cost> {
+  await callRpc(target, 'config.patch', { path: 'observability.persistence.enabled', value: isOn, confirm: true });
+  await sleep(300);
+  const pid = target.pid ?? 0;
+  const { path, stream, bodies } = requests[name];
+  const load = { url: `${target.url}${path}`, headers: target.headers, body: undefined, bodies: bodies(target, turns), stream };
+  const before = cpuUs(pid);
+  const { good } = await runHttpLoad({ ...load, connections: 16, requests: turns, ms: 60_000 });
+  const meanwhile = cpuUs(pid) - before;
+  await sleep(settleMs);
+  return { meanwhile: meanwhile / good, inAll: (cpuUs(pid) - before) / good };
 }
 
-export async function measureTraces(rounds: number, turns: number): Promise<readonly { readonly on: number; readonly off: number }[]> {
-  const provider = await startFakeProvider();
-  const child = fork(import.meta.filename, ['--serve', provider.url]);
-  try {
-    const [{ url, token }] = (await once(child, 'message')) as [Started];
-    const client = createClient({ url, token });
-    const block = async (enabled: boolean): Promise<number> => {
-      await client.call('config.patch', { path: 'observability.persistence.enabled', value: enabled, confirm: true });
-      const before = cpuUs(child.pid ?? 0);
-      const ask = async (lane: number) => {
-        for (let turn = lane; turn < turns; turn += concurrency) {
-          const sessionKey = `bench:${lane}:${turn}`;
-          await client.call('agent.execute', { message: 'Which tea shall I buy?', sessionKey });
-        }
-      };
-      await Promise.all(Array.from({ length: concurrency }, (_, lane) => ask(lane)));
-      // What is written behind the turns belongs to them.
-      await new Promise((resolve) => setTimeout(resolve, 700));
-      return (cpuUs(child.pid ?? 0) - before) / turns;
-    };
-    const results: { on: number; off: number }[] = [];
-    for (let round = -1; round < rounds; round += 1) {
-      const isOnFirst = round % 2 === 0;
-      const first = await block(isOnFirst);
-      const second = await block(!isOnFirst);
-      if (round >= 0) results.push(isOnFirst ? { on: first, off: second } : { on: second, off: first });
-    }
-    return results;
-  } finally {
-    child.kill();
-    await provider.close();
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '21' }, turns: { type: 'string', default: '4000' } } });
+await using stack = new AsyncDisposableStack();
+const upstream = await startUpstream();
+stack.defer(upstream.stop);
+const subject = await product(upstream.url);
+if (subject === undefined) throw new Error('the product is not built: npm run build');
+stack.defer(() => subject.dispose());
+const running = await subject.start();
+stack.defer(running.stop);
+const target = subject.target(running);
+for (const name of ['whole answer', 'stream', 'conversation'] as const) {
+  const rounds: { readonly on: Cost; readonly off: Cost }[] = [];
+  for (let round = -2; round < Number(values.rounds); round += 1) {
+    const isOnFirst = round % 2 === 0;
+    const first = await measureBlock(target, name, isOnFirst, Number(values.turns));
+    const second = await measureBlock(target, name, !isOnFirst, Number(values.turns));
+    if (round >= 0) rounds.push(isOnFirst ? { on: first, off: second } : { on: second, off: first });
   }
-}
-
-if (import.meta.main) {
-  const { values } = parseArgs({
-    options: { serve: { type: 'string' }, rounds: { type: 'string', default: '9' }, turns: { type: 'string', default: '400' } },
-  });
-  if (values.serve !== undefined) await serve(values.serve);
-  else {
-    const rounds = await measureTraces(Number(values.rounds), Number(values.turns));
-    console.log(`CPU µs per turn: off ${median(rounds.map(({ off }) => off)).toFixed(0)}, on ${median(rounds.map(({ on }) => on)).toFixed(0)}`);
-    console.log(`CPU ratio: ${median(rounds.map(({ on, off }) => on / off)).toFixed(3)}`);
-    console.log(JSON.stringify(rounds.map(({ on, off }) => Number((on / off).toFixed(3)))));
+  for (const figure of ['meanwhile', 'inAll'] as const) {
+    const of = (which: 'on' | 'off') => median(rounds.map((round) => round[which][figure])).toFixed(0);
+    const ratios = rounds.map(({ on, off }) => on[figure] / off[figure]);
+    console.log(`${name}, ${figure}: CPU µs per turn off ${of('off')}, on ${of('on')}, ratio ${median(ratios).toFixed(3)}`);
+    console.log(`  ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}`);
   }
 }

@@ -10,8 +10,8 @@ import { addActivity, clearActivity } from '../../../packages/server/src/feature
 import { dropRecords } from '../../../packages/server/src/features/operations/observability/reports/deliveries/delivery-store.ts';
 import { recordReset } from '../../../packages/server/src/features/operations/observability/reports/store.ts';
 import { pruneTraces } from '../../../packages/server/src/features/operations/traces/prune-store.ts';
-import { appendRecords, stripTexts } from '../../../packages/server/src/features/operations/traces/store.ts';
-import type { TraceRow } from '../../../packages/server/src/features/operations/traces/tables.ts';
+import type { EndedRecord } from '../../../packages/server/src/features/operations/traces/api.ts';
+import { appendBatch, expandBatch, stripTexts } from '../../../packages/server/src/features/operations/traces/store.ts';
 import { writeAudit } from '../../../packages/server/src/kernel/audit.ts';
 import { agentId, atMs, differs, driver, type Driver, liveBoot, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
 import { messagesOf, modelCall, turnOf } from './rows.ts';
@@ -25,36 +25,30 @@ const longAgoMs = 1_000;
 const beforeMs = 2_000;
 const limit = 3;
 
-const traceOf = (names: Names, index: number): TraceRow => ({
+const traceOf = (names: Names, index: number): EndedRecord => ({
   id: names.id('tr', index),
   kind: 'turn',
   traceId: names.round,
-  rootRunId: null,
-  parentId: null,
   conversationRef: names.ref(0),
-  sessionKey: null,
   agentId,
   principalId,
   origin: 'rpc',
-  messageId: null,
-  channelType: null,
-  channelId: null,
   startedAtMs: index < 3 ? longAgoMs : atMs,
   endedAtMs: atMs,
   outcome: 'failed',
   endReason: 'error',
-  errorKind: 'auth',
   model: null,
   modelCalls: 0,
   toolCalls: 0,
   toolErrors: 0,
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
+  tokens: { in: 0, out: 0, cached: 0, cacheWritten: 0 },
   costNano: 0,
-  synthetic: 0,
-  detailJson: JSON.stringify({ error: { kind: 'auth', text: 'a sentence' }, refs: {}, facts: {}, steps: [], droppedSteps: 0 }),
+  synthetic: false,
+  error: { kind: 'auth', text: 'a sentence' },
+  refs: {},
+  facts: {},
+  steps: [],
+  droppedSteps: 0,
 });
 
 /** Records that both processes store and one deletes or strips, and sums of what both count. */
@@ -65,8 +59,9 @@ const traces: Driver<Round, { readonly pruned: number }> = {
   },
   async run(writer, { round }, side) {
     const names = namesOf(round);
-    const rows = [0, 1, 2, 3, 4, 5].map((index) => traceOf(names, index));
-    await writer.telemetry(appendRecords, { rows });
+    const records = [0, 1, 2, 3, 4, 5].map((index) => JSON.stringify(traceOf(names, index))).join('\n');
+    await writer.telemetry(appendBatch, { records });
+    await writer.all([0, 1, 2].map(() => () => writer.telemetry(expandBatch, undefined)));
     const activity = { channelType: 'hammer', channelId: round, agentId, lastActiveAtMs: atMs, messagesSent: 1, messagesReceived: 2 };
     let pruned = 0;
     await writer.race([

@@ -35,7 +35,6 @@ import { realignJobs } from '../features/unattended/cron/schedule/realign-store.
 import { cronResetOperations } from '../features/unattended/cron/jobs/reset-store.ts';
 import { cronSearchOperations } from '../features/unattended/cron/jobs/search-store.ts';
 import { cronJobOperations } from '../features/unattended/cron/store.ts';
-import { diagnosisMigrations } from '../features/operations/diagnosis/migrations.ts';
 import { diagnosisOperations } from '../features/operations/diagnosis/store.ts';
 import { durableMigrations } from '../features/unattended/durable/migrations.ts';
 import { endWork, endWorkWithMessage } from './end-interrupted-turn.ts';
@@ -255,7 +254,6 @@ export const migrations: readonly Migration[] = [
   ...ageClockMigrations,
   ...nodeMigrations,
   ...traceMigrations,
-  ...diagnosisMigrations,
   ...reportMigrations,
   ...evaluationMigrations,
   ...configVersionMigrations,

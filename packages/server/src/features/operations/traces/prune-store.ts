@@ -22,11 +22,9 @@ export const pruneTraces = operation('traces.prune', async (tx, { beforeMs, most
   let deleted = 0;
   for (const by of ['startedAtMs', 'seq'] as const) {
     const found = await tx.build<{ seq: number }>((db, sql) => {
-      // The newest record stays, so that no number is given twice.
       let rows = db
         .selectFrom('traceRecord')
         .select('seq')
-        .where('seq', '<', last)
         .orderBy(by)
         .limit(limit - deleted);
       rows = by === 'seq' ? rows.where('seq', '<=', last - most) : rows.where('startedAtMs', '<', beforeMs);

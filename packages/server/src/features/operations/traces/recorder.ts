@@ -2,89 +2,155 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { EndedRecord } from './api.ts';
-import { toRow } from './record-row.ts';
-import { appendRecords } from './store.ts';
-import type { TraceRow } from './tables.ts';
+import { appendBatch, expandBatch } from './store.ts';
 
 const flushMs = 500;
-/** Rows of one write; more are written at once. */
-const batchRows = 64;
-/** Rows pending while the database accepts none: beyond, the oldest are dropped and counted. */
-const maxWaiting = 2_048;
-const maxWaitingChars = 8 * 1024 * 1024;
+/** Records of one batch; more are written at once. Making rows of a batch holds the writer for some milliseconds. */
+const batchRecords = 64;
+/** Records pending while the database accepts none: beyond, the oldest are dropped. */
+const maxPending = 2_048;
+const maxPendingChars = 8 * 1024 * 1024;
+/** Batches become rows when nothing was recorded for this time, with pauses between two. */
+const quietMs = 250;
+const pauseMs = 20;
+/** Beyond, batches become rows while work continues: a reader waits for all of them. */
+const maxBatches = 64;
 
 export interface TraceRecorderDeps {
-  readonly db: Db;
+  readonly db: Pick<Db, 'telemetry'>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Stores trace records behind the work: several in one write, at most half a second later. What a crash loses is at most that. */
+/**
+ * Stores trace records behind the work: as lines of a batch, at most half a second later, of which a crash loses no more than that. Batches become
+ * rows behind the turns, or when somebody reads.
+ */
 export class TraceRecorder {
   readonly #deps: TraceRecorderDeps;
-  #waiting: TraceRow[] = [];
-  #waitingChars = 0;
+  /** Records as JSON. */
+  #pending: string[] = [];
+  #pendingChars = 0;
+  /** Batches of this process that have not become rows. */
+  #batches = 0;
+  #pushedAt = 0;
   #writing: Promise<void> | undefined;
-  #cancelFlush: (() => void) | undefined;
+  #cancelWrite: (() => void) | undefined;
+  #expanding: Promise<void> | undefined;
+  #cancelExpand: (() => void) | undefined;
   #failing = false;
-  #dropped = 0;
+  #isDropping = false;
 
   constructor(deps: TraceRecorderDeps) {
     this.#deps = deps;
   }
 
-  /** Records that could not be stored since the start. */
-  get dropped(): number {
-    return this.#dropped;
-  }
-
   push(record: EndedRecord): void {
-    const row = toRow(record);
-    this.#waiting.push(row);
-    this.#waitingChars += row.detailJson.length;
-    while (this.#waiting.length > maxWaiting || (this.#waitingChars > maxWaitingChars && this.#waiting.length > 1)) this.#dropOldest();
-    if (!this.#failing && this.#waiting.length >= batchRows) void this.flush();
-    else this.#flushLater();
+    this.#pushedAt = this.#deps.clock.monotonic();
+    const json = JSON.stringify(record);
+    this.#pending.push(json);
+    this.#pendingChars += json.length;
+    this.#bound();
+    if (!this.#failing && this.#pending.length >= batchRecords) void this.write();
+    else this.#cancelWrite ??= this.#deps.clock.after(flushMs, () => void this.write());
   }
 
   /** Resolves when everything that was pushed before is stored, or cannot be. */
-  flush(): Promise<void> {
-    this.#cancelFlush?.();
-    this.#cancelFlush = undefined;
+  write(): Promise<void> {
+    this.#cancelWrite?.();
+    this.#cancelWrite = undefined;
     this.#writing ??= this.#writeAll().finally(() => (this.#writing = undefined));
     return this.#writing;
   }
 
+  /** Resolves when readers find everything that was pushed before, as far as it can be stored. */
+  async flush(): Promise<void> {
+    await this.write();
+    this.#cancelExpand?.();
+    this.#cancelExpand = undefined;
+    await this.#expanding;
+    this.#expanding ??= this.#expandAll().finally(() => (this.#expanding = undefined));
+    await this.#expanding;
+  }
+
+  /** Stores what is pending, and makes no more rows. */
+  async end(): Promise<void> {
+    await this.write();
+    this.#cancelWrite?.();
+    this.#cancelExpand?.();
+    await this.#expanding;
+  }
+
   async #writeAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const rows = this.#waiting.splice(0, batchRows);
-      const chars = charsOf(rows);
-      this.#waitingChars -= chars;
+    while (this.#pending.length > 0) {
+      const lines = this.#pending.splice(0, batchRecords);
+      const chars = charsOf(lines);
+      this.#pendingChars -= chars;
       try {
-        await this.#deps.db.telemetry(appendRecords, { rows });
+        // JSON contains no line breaks.
+        await this.#deps.db.telemetry(appendBatch, { records: lines.join('\n') });
         this.#failing = false;
+        this.#isDropping = false;
+        this.#batches += 1;
+        this.#expandLater(pauseMs);
       } catch (error) {
-        if (!this.#failing) this.#deps.log.warn({ err: error }, 'Failed to store traces; they are tried again');
-        this.#failing = true;
-        this.#waiting.unshift(...rows);
-        this.#waitingChars += chars;
-        this.#flushLater();
+        this.#fail(error);
+        this.#pending.unshift(...lines);
+        this.#pendingChars += chars;
+        this.#bound();
+        this.#cancelWrite ??= this.#deps.clock.after(flushMs, () => void this.write());
         return;
       }
     }
   }
 
-  #flushLater(): void {
-    this.#cancelFlush ??= this.#deps.clock.after(flushMs, () => void this.flush());
+  #expandLater(afterMs: number): void {
+    const { clock } = this.#deps;
+    this.#cancelExpand ??= clock.after(afterMs, () => {
+      this.#cancelExpand = undefined;
+      const leftMs = this.#pushedAt + quietMs - clock.monotonic();
+      if (leftMs > 0 && this.#batches <= maxBatches) this.#expandLater(leftMs);
+      else this.#expanding ??= this.#expandOne().finally(() => (this.#expanding = undefined));
+    });
   }
 
-  #dropOldest(): void {
-    const oldest = this.#waiting.shift();
-    this.#waitingChars -= oldest?.detailJson.length ?? 0;
-    this.#dropped += 1;
+  async #expandOne(): Promise<void> {
+    if (await this.#expand()) this.#expandLater(this.#batches > maxBatches ? 0 : pauseMs);
+  }
+
+  async #expandAll(): Promise<void> {
+    while (await this.#expand());
+  }
+
+  /** Returns whether there may be more. */
+  async #expand(): Promise<boolean> {
+    try {
+      const more = await this.#deps.db.telemetry(expandBatch, undefined);
+      this.#batches = more ? Math.max(0, this.#batches - 1) : 0;
+      return more;
+    } catch (error) {
+      // The batch stays, and is tried again with the next one.
+      this.#fail(error);
+      return false;
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#failing) this.#deps.log.warn({ err: error }, 'Failed to store traces; they are tried again');
+    this.#failing = true;
+  }
+
+  /** Drops the oldest beyond the limits. */
+  #bound(): void {
+    const before = this.#pending.length;
+    while (this.#pending.length > maxPending || (this.#pendingChars > maxPendingChars && this.#pending.length > 1))
+      this.#pendingChars -= this.#pending.shift()?.length ?? 0;
+    if (this.#pending.length === before) return;
+    if (!this.#isDropping) this.#deps.log.warn({}, 'Traces are dropped: the database does not accept them');
+    this.#isDropping = true;
   }
 }
 
-function charsOf(rows: readonly TraceRow[]): number {
-  return rows.reduce((sum, { detailJson }) => sum + detailJson.length, 0);
+function charsOf(lines: readonly string[]): number {
+  return lines.reduce((sum, { length }) => sum + length, 0);
 }

@@ -1,5 +1,7 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
-import { withoutTexts } from './record-row.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import type { EndedRecord } from './api.ts';
+import { toRow, withoutTexts } from './record-row.ts';
 import type { TraceRow } from './tables.ts';
 
 const columns = [
@@ -38,13 +40,30 @@ const insert = query<TraceRow>(({ db, each }) =>
   db
     .insertInto('traceRecord')
     .values(each(columns))
-    // A write whose answer was lost is repeated.
+    // A batch whose write was repeated, because its answer was lost, is there twice.
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
 
-/** Adds records, in their order. */
-export const appendRecords = operation('traces.append', async (tx, { rows }: { readonly rows: readonly TraceRow[] }): Promise<void> => {
-  for (const row of rows) await tx.run(insert, row);
+const insertBatch = query<{ records: string }>(({ db, each }) => db.insertInto('traceBatch').values(each(['records'])));
+
+/** Adds records as one batch: one per line, as JSON. */
+export const appendBatch = operation('traces.append', async (tx, batch: { readonly records: string }): Promise<void> => {
+  await tx.run(insertBatch, batch);
+});
+
+const oldestBatch = query<object, { seq: number; records: string }>(({ db }) =>
+  db.selectFrom('traceBatch').select(['seq', 'records']).orderBy('seq').limit(1),
+);
+const deleteBatch = query<{ seq: number }>(({ db, p }) => db.deleteFrom('traceBatch').where('seq', '=', p('seq')));
+
+/** Makes rows of the records of the oldest batch; returns false when there is none. */
+export const expandBatch = operation('traces.expand', async (tx): Promise<boolean> => {
+  const batch = await tx.get(oldestBatch, {});
+  if (batch === undefined) return false;
+  // Only the recorder writes this column.
+  for (const line of batch.records.split('\n')) await tx.run(insert, toRow(parseJson(line) as EndedRecord));
+  await tx.run(deleteBatch, { seq: batch.seq });
+  return true;
 });
 
 /** Records of one answer at most. */
@@ -168,4 +187,4 @@ export const stripTexts = operation(
   },
 );
 
-export const traceOperations = [appendRecords, findRecords, stripTexts];
+export const traceOperations = [appendBatch, expandBatch, findRecords, stripTexts];

@@ -40,8 +40,16 @@ interface TraceRecordTable {
 /** A record as it is stored, without its number. */
 export type TraceRow = Omit<TraceRecordTable, 'seq'>;
 
+/** Rows of `trace_batch`. */
+interface TraceBatchTable {
+  readonly seq: Generated<number>;
+  /** One record per line, as JSON. */
+  readonly records: string;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly traceRecord: TraceRecordTable;
+    readonly traceBatch: TraceBatchTable;
   }
 }

@@ -74,7 +74,7 @@ export function createTraces({ db, bus, clock, log, config, redact, feedbackOf, 
     forget,
     async [Symbol.asyncDispose]() {
       events[Symbol.dispose]();
-      await flush();
+      await recorder.end();
     },
   };
 }

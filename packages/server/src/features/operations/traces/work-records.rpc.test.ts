@@ -1,13 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { fromRow } from './record-row.ts';
-import type { TraceRow } from './tables.ts';
+import type { EndedRecord } from './api.ts';
 
 const token = 'a-shared-secret-of-more-than-32-characters';
-const rows: TraceRow[] = [];
+const rows: EndedRecord[] = [];
 /** Returns the stored records of a kind. */
-const recorded = (kind: string) => rows.filter((row) => row.kind === kind).map(fromRow);
+const recorded = (kind: string) => rows.filter((row) => row.kind === kind);
 
 let server: TestServer;
 let tiny: FakeProvider;
@@ -22,7 +21,8 @@ beforeAll(async () => {
       backup: db.backup.bind(db),
       status: db.status.bind(db),
       telemetry(operation, input) {
-        if (operation.name === 'traces.append') rows.push(...(input as { readonly rows: readonly TraceRow[] }).rows);
+        if (operation.name === 'traces.append')
+          rows.push(...(input as { readonly records: string }).records.split('\n').map((line) => JSON.parse(line) as EndedRecord));
         return db.telemetry(operation, input);
       },
     }),

@@ -22,14 +22,4 @@ export const reportMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
-  {
-    id: '187-trace-lifecycles',
-    database: 'telemetry',
-    // Holds all that statistics of deliveries need: the rows have kilobytes of steps.
-    up: [
-      `DROP INDEX trace_record_by_time`,
-      `CREATE INDEX trace_record_by_time ON trace_record
-        (started_at_ms, seq, kind, origin, outcome, end_reason, error_kind, ended_at_ms, synthetic, agent_id)`,
-    ],
-  },
 ];

@@ -131,6 +131,7 @@ test('a reset begins the views from zero and leaves reports, budgets and the aud
   clock.advance(1000);
   await say('desk');
   expect((await server.client.call('obs.billing.total', {})).callCount).toBe(1);
+  expect((await server.client.call('obs.delivery.stats', {})).total).toBe(1);
   // After the clock went back, what follows is still counted.
   clock.step(-3_600_000);
   await say('desk');

@@ -4,15 +4,14 @@ import type { CallContext } from '../../../../../kernel/call-context.ts';
 import type { Db } from '../../../../../kernel/db/db.ts';
 import { openInlineDb } from '../../../../../kernel/db/sqlite/inline.ts';
 import { traceMigrations } from '../../../traces/migrations.ts';
-import { toRow } from '../../../traces/record-row.ts';
-import { appendRecords } from '../../../traces/store.ts';
-import { record } from '../testing/records.ts';
+import { appendBatch, expandBatch } from '../../../traces/store.ts';
+import { record, storeRecords } from '../testing/records.ts';
 import { contextReportOperations } from './context-store.ts';
 import { createContextReports } from './contexts.ts';
 
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [appendRecords, ...contextReportOperations], migrations: traceMigrations });
+  db = await openInlineDb({ operations: [appendBatch, expandBatch, ...contextReportOperations], migrations: traceMigrations });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -46,14 +45,12 @@ test('shows each context with the model call that it was for, newest first', asy
     verdict: 'fits',
   };
   const steps = [context(0, facts), model(1, { in: 400, out: 9, cached: 300, cacheWritten: 60 }), context(2, { verdict: 'exhausted' })];
-  await db.telemetry(appendRecords, {
-    rows: [
-      record({ steps }),
-      record({ agentId: 'other', steps: [context(0, undefined)] }),
-      record({ synthetic: true, steps: [context(0, undefined)] }),
-      record({ kind: 'compaction', steps: [context(0, undefined)] }),
-    ].map(toRow),
-  });
+  await storeRecords(db, [
+    record({ steps }),
+    record({ agentId: 'other', steps: [context(0, undefined)] }),
+    record({ synthetic: true, steps: [context(0, undefined)] }),
+    record({ kind: 'compaction', steps: [context(0, undefined)] }),
+  ]);
   const { 'obs.context.pipeline': pipeline } = createContextReports({ db, flush: async () => undefined });
   const ask = async (agents?: readonly string[], limit = 50) => pipeline({ limit, includeSynthetic: false }, call(agents));
   const all = await ask();

@@ -2,20 +2,19 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Db } from '../../../../../kernel/db/db.ts';
 import { openInlineDb } from '../../../../../kernel/db/sqlite/inline.ts';
 import { traceMigrations } from '../../../traces/migrations.ts';
-import { toRow } from '../../../traces/record-row.ts';
-import { appendRecords } from '../../../traces/store.ts';
+import { appendBatch, expandBatch } from '../../../traces/store.ts';
 import type { EndedRecord } from '../../../traces/api.ts';
 import { reportMigrations } from '../migrations.ts';
-import { record } from '../testing/records.ts';
+import { record, storeRecords } from '../testing/records.ts';
 import { countLifecycles, type DeliveryFilter, deliveryOperations, dropRecords, listLifecycles, newestRecord } from './delivery-store.ts';
 
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [appendRecords, ...deliveryOperations], migrations: [...traceMigrations, ...reportMigrations] });
+  db = await openInlineDb({ operations: [appendBatch, expandBatch, ...deliveryOperations], migrations: [...traceMigrations, ...reportMigrations] });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
-const store = (...records: EndedRecord[]) => db.telemetry(appendRecords, { rows: records.map(toRow) });
+const store = (...records: EndedRecord[]) => storeRecords(db, records);
 const everything: DeliveryFilter = { sinceMs: 0, afterSeq: 0, includeSynthetic: false, agentIds: null };
 const count = async (over: Partial<DeliveryFilter> = {}) =>
   Object.fromEntries((await db.search(countLifecycles, { ...everything, ...over })).map((row) => [row.status, [row.count, row.latencyMs]]));

@@ -1,4 +1,6 @@
+import type { Db } from '../../../../../kernel/db/db.ts';
 import type { EndedRecord } from '../../../traces/api.ts';
+import { appendBatch, expandBatch } from '../../../traces/store.ts';
 
 let count = 0;
 
@@ -32,4 +34,10 @@ export function record(over: Partial<EndedRecord> = {}): EndedRecord {
     droppedSteps: 0,
     ...over,
   };
+}
+
+/** Stores records as the recorder does. */
+export async function storeRecords(db: Pick<Db, 'telemetry'>, records: readonly EndedRecord[]): Promise<void> {
+  await db.telemetry(appendBatch, { records: records.map((one) => JSON.stringify(one)).join('\n') });
+  await db.telemetry(expandBatch, undefined);
 }
