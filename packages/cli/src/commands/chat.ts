@@ -65,14 +65,24 @@ async function openConversation(client: Client, flags: ChatFlags, io: Io): Promi
   if (stateless === true || flags.model !== undefined)
     return { model, ask: (messages, options) => runTurn(client, { model, messages: [...messages] }, options) };
   let name = flags.continue === true ? await newestConversation(client, flags) : (flags.session ?? defaultSession);
+  /** Trace of the last answer here: meanwhile the conversation may have got others. */
+  let traceId: string | undefined;
   return {
     model,
     session: () => name,
-    renew: () => (name = `${defaultSession}-${new Date(io.now()).toISOString().replaceAll(/\D/g, '')}`),
-    async mark(rating, note) {
-      await client.call('session.feedback', { ...addressOf(name, agent), rating, note });
+    renew() {
+      traceId = undefined;
+      return (name = `${defaultSession}-${new Date(io.now()).toISOString().replaceAll(/\D/g, '')}`);
     },
-    ask: (messages, options) => runKeptTurn(client, { message: messages.at(-1)?.content ?? '', ...addressOf(name, agent) }, options),
+    async mark(rating, note) {
+      await client.call('session.feedback', { ...addressOf(name, agent), traceId, rating, note });
+    },
+    async ask(messages, options) {
+      traceId = undefined;
+      const turn = await runKeptTurn(client, { message: messages.at(-1)?.content ?? '', ...addressOf(name, agent) }, options);
+      ({ traceId } = turn);
+      return turn;
+    },
   };
 }
 

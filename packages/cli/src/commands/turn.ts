@@ -7,6 +7,8 @@ export interface Turn {
   readonly finishReason: string | undefined;
   readonly usage: Usage | undefined;
   readonly wasStopped: boolean;
+  /** Absent when no conversation is kept, and when it was stopped. */
+  readonly traceId?: string | undefined;
 }
 
 export interface TurnOptions {
@@ -39,6 +41,7 @@ export async function runKeptTurn(client: Client, request: TurnRequest, { signal
   let content = '';
   let finishReason: string | undefined;
   let usage: Usage | undefined;
+  let traceId: string | undefined;
   try {
     for await (const event of client.streamTurn(request, { signal, idempotencyKey: false })) {
       if (event.type === 'token') {
@@ -48,12 +51,12 @@ export async function runKeptTurn(client: Client, request: TurnRequest, { signal
       if (event.type !== 'done') continue;
       const { input, output, total } = event.result.tokensUsed;
       usage = { prompt_tokens: input, completion_tokens: output, total_tokens: total };
-      finishReason = event.result.finishReason;
+      ({ finishReason, traceId } = event.result);
     }
   } catch (error) {
     if (!signal.aborted || error instanceof GatehouseError) throw error;
   }
-  return { content, finishReason, usage, wasStopped: signal.aborted };
+  return { content, finishReason, usage, wasStopped: signal.aborted, traceId };
 }
 
 /** Reports why an answer may be incomplete. */

@@ -444,6 +444,7 @@ export const session = {
       z.strictObject({
         ...conversationAddress,
         turnId: z.string().min(1).max(64).optional().describe('The turn that answered; the newest answer of the conversation otherwise.'),
+        traceId: z.string().min(1).max(64).optional().describe('The trace of the turn, instead of `turnId`: results of turns name it.'),
         rating: z.enum(['good', 'bad']).nullable(),
         note: z.string().max(2048).optional().describe('At most 2,048 bytes.'),
       }),

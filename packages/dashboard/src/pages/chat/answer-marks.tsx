@@ -7,8 +7,8 @@ import { Button, Failure } from '../../ui/parts.tsx';
 
 export type Rating = 'good' | 'bad';
 
-/** Names an answer for `session.feedback`; without a turn it is the newest one. */
-export type MarkedAnswer = Pick<ParamsInput<'session.feedback'>, 'conversationRef' | 'agentId' | 'sessionKey' | 'turnId'>;
+/** Names an answer for `session.feedback`, by its turn or its trace. */
+export type MarkedAnswer = Pick<ParamsInput<'session.feedback'>, 'conversationRef' | 'agentId' | 'sessionKey' | 'turnId' | 'traceId'>;
 
 const maxNote = 1000;
 

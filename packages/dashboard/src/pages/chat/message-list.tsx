@@ -113,7 +113,6 @@ export function MessageList({
               agentId={state.agentId}
               sessionKey={state.sessionKey}
               reference={state.ref}
-              isLast={index === messages.length - 1}
               calls={callsOf(message, messages[index + 1], turns)}
               turn={message.turnId ?? message.result?.traceId ?? (heard !== undefined && heard.heardAtMs >= message.atMs ? heard.turnId : undefined)}
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
@@ -151,7 +150,6 @@ const Message = memo(function Message({
   agentId,
   sessionKey,
   reference,
-  isLast,
   calls,
   turn,
   cost,
@@ -162,7 +160,6 @@ const Message = memo(function Message({
   readonly agentId: string;
   readonly sessionKey: string;
   readonly reference: string | undefined;
-  readonly isLast: boolean;
   readonly calls: readonly ToolActivity[];
   /** Id of its turn or trace. */
   readonly turn: string | undefined;
@@ -171,6 +168,7 @@ const Message = memo(function Message({
   readonly onEdit: (() => void) | undefined;
 }) {
   const { role, text, state, atMs, attachments, tools, error, result } = message;
+  const named = message.turnId !== undefined ? { turnId: message.turnId } : result && { traceId: result.traceId };
   const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
   return (
     <article className={`message ${role}`} aria-label={role === 'user' ? 'You' : agentId}>
@@ -222,10 +220,9 @@ const Message = memo(function Message({
           )}
           {turn !== undefined && <TraceLink reference={turn} className="hint" />}
           <span className="message-actions">
-            {/* An answer of which no turn is known must be the newest. */}
-            {text !== '' && state === 'done' && (message.turnId !== undefined || isLast) && (
+            {text !== '' && state === 'done' && named !== undefined && (
               <AnswerMarks
-                answer={{ ...(reference === undefined ? { agentId, sessionKey } : { conversationRef: reference }), turnId: message.turnId }}
+                answer={{ ...(reference === undefined ? { agentId, sessionKey } : { conversationRef: reference }), ...named }}
                 stored={message.rating}
               />
             )}

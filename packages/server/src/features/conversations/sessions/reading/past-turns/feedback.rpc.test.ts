@@ -36,6 +36,23 @@ describe('session.feedback', () => {
     expect(JSON.stringify(rows)).not.toContain('year');
   });
 
+  test('marks the answer that a result named by its trace, also when there are newer ones', async () => {
+    const first = await say('one', 'traces:desk');
+    const second = await say('two', 'traces:desk');
+    const mark = (more: object) => server.client.call('session.feedback', { sessionKey: 'traces:desk', rating: 'good', ...more });
+    await mark({ traceId: first.traceId });
+    expect(await rated('traces:desk')).toEqual([[2, 'good', undefined]]);
+    const { turnId } = await mark({ traceId: second.traceId });
+    expect(await rated('traces:desk')).toEqual([
+      [2, 'good', undefined],
+      [4, 'good', undefined],
+    ]);
+    await expect(mark({ traceId: 'a'.repeat(32) })).rejects.toMatchObject({ code: 'not_found' });
+    await expect(mark({ traceId: first.traceId, turnId })).rejects.toMatchObject({ code: 'invalid_params' });
+    const elsewhere = await say('three', 'traces:other');
+    await expect(mark({ traceId: elsewhere.traceId })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   test('a token marks only answers in conversations that it owns', async () => {
     const { conversationRef } = await say('mine', 'own:desk');
     const other = await server.as(['rpc']);

@@ -16,6 +16,26 @@ const newest = query<{ conversationId: number }, { turnId: string }>(({ db, p })
     .orderBy('seq', 'desc')
     .limit(1),
 );
+/** Answers whose trace is looked for, from the newest. */
+const tracedAnswers = 256;
+const ofTrace = query<{ conversationId: number; traceId: string }, { turnId: string }>(({ db, p }) =>
+  db
+    .selectFrom(
+      db
+        .selectFrom('message')
+        .select(['turnId', 'seq'])
+        .where('conversationId', '=', p('conversationId'))
+        .where('role', '=', 'assistant')
+        .orderBy('seq', 'desc')
+        .limit(tracedAnswers)
+        .as('answer'),
+    )
+    .innerJoin('turn', 'turn.id', 'answer.turnId')
+    .select('answer.turnId')
+    .where('turn.traceId', '=', p('traceId'))
+    .orderBy('answer.seq', 'desc')
+    .limit(1),
+);
 const before = query<{ conversationId: number; seq: number; floor: number; limit: number }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('message')
@@ -38,6 +58,13 @@ export const messagesOfTurn = operation(
   },
 );
 
+/** Returns the turn of a trace, among the newest answers of a conversation. */
+export const turnOfTrace = operation(
+  'sessions.turnOfTrace',
+  async (tx, input: { readonly conversationId: number; readonly traceId: string }): Promise<string | undefined> =>
+    (await tx.get(ofTrace, input))?.turnId,
+);
+
 /** Returns the last texts of people and agent before a message and after the last reset, oldest first. */
 export const textsBefore = operation(
   'sessions.textsBefore',
@@ -47,4 +74,4 @@ export const textsBefore = operation(
   ): Promise<MessageRow[]> => (await tx.all(before, input)).toReversed(),
 );
 
-export const pastTurnOperations = [messagesOfTurn, textsBefore];
+export const pastTurnOperations = [messagesOfTurn, turnOfTrace, textsBefore];
