@@ -78,11 +78,10 @@ export class ModelCalls {
     });
     if (!('models' in plan)) {
       admission.end(false);
-      if (trace !== undefined) noteRefusedPlan(trace, plan);
+      if (trace !== undefined) noteRefusedPlan(trace, plan, this.#before(admission));
       return { end: 'overflow' in plan ? contextExhausted(plan.overflow) : budgetExceeded(plan.refused) };
     }
-    if (trace !== undefined && (progress.steps === 0 || plan.leftOut > 0))
-      noteContext(trace, plan, { window: admission.models[0]?.contextWindow ?? 0, messages: progress.sent.length });
+    if (trace !== undefined && (progress.steps === 0 || plan.leftOut > 0)) noteContext(trace, plan, this.#before(admission));
     progress.sent = plan.messages;
     progress.leftOut += plan.leftOut;
     progress.steps += 1;
@@ -141,6 +140,16 @@ export class ModelCalls {
     }
   }
 
+  /** Returns what a call is planned from, as the trace keeps it. */
+  #before({ models: [model] }: Admission): PlannedFrom {
+    return {
+      rawWindowTokens: model?.contextWindow ?? 0,
+      // A provider that refused the conversation as too long has a smaller window than configured.
+      capSource: this.#overflows > 0 ? 'provider' : 'model',
+      messagesIn: this.#progress.sent.length,
+    };
+  }
+
   /** Returns what the call asks for, as the trace keeps it. */
   #asked({ maxTokens }: PreparedCall['plan']): { readonly maxTokens?: number; readonly temperature?: number } {
     const { agent, temperature = agent.temperature } = this.#input;
@@ -180,34 +189,41 @@ export class ModelCalls {
 /** Names the first model of a list. */
 const namesOf = ([model]: readonly ModelInfo[]): string => (model === undefined ? '' : `${model.provider}/${model.modelId}`);
 
+type PlannedFrom = { readonly rawWindowTokens: number; readonly capSource: 'model' | 'provider'; readonly messagesIn: number };
+
 /** Notes what of the conversation a call sends. */
-function noteContext(
-  trace: TurnTrace,
-  { messages, leftOut, sizes }: PreparedCall['plan'],
-  before: { readonly window: number; readonly messages: number },
-): void {
+function noteContext(trace: TurnTrace, { messages, leftOut, sizes }: PreparedCall['plan'], from: PlannedFrom): void {
+  const isDownshifted = leftOut > 0 || sizes.limit < Math.floor(usableWindow({ contextWindow: from.rawWindowTokens }));
   trace.note('context', 'model context', {
     windowTokens: sizes.limit,
-    rawWindowTokens: before.window,
+    ...from,
     systemTokens: sizes.fixed,
     historyTokens: sizes.input - sizes.fixed,
     inputTokens: sizes.input,
     outputHeadroom: sizes.limit - sizes.input,
-    messagesIn: before.messages,
     messagesOut: messages.length,
     leftOut,
-    verdict: leftOut > 0 || sizes.limit < Math.floor(usableWindow({ contextWindow: before.window })) ? 'downshifted' : 'fits',
+    verdict: isDownshifted ? 'downshifted' : 'fits',
   });
 }
 
 /** Notes why no call was made: it does not fit, or a budget refuses it. */
-function noteRefusedPlan(trace: TurnTrace, plan: Exclude<CallPlan, PreparedCall['plan']>): void {
+function noteRefusedPlan(trace: TurnTrace, plan: Exclude<CallPlan, PreparedCall['plan']>, from: PlannedFrom): void {
   if (!('overflow' in plan)) return trace.note('context', 'budget', { verdict: 'refused', message: plan.refused.message }, { outcome: 'denied' });
-  const { limit, input, answer } = plan.overflow;
+  const { limit, fixed, input } = plan.overflow;
   trace.note(
     'context',
     'model context',
-    { windowTokens: limit, inputTokens: input, outputHeadroom: answer, verdict: 'exhausted' },
+    {
+      windowTokens: limit,
+      ...from,
+      systemTokens: fixed,
+      // What a call cannot leave out: the messages since the last answer.
+      freshTailTokens: input - fixed,
+      inputTokens: input,
+      outputHeadroom: limit - input,
+      verdict: 'exhausted',
+    },
     { outcome: 'error' },
   );
 }

@@ -105,7 +105,7 @@ export type CallPlan =
       /** Settle it when the call has ended. */
       readonly reservation: Reservation | undefined;
     }
-  | { readonly overflow: { readonly limit: number; readonly input: number; readonly answer: number } }
+  | { readonly overflow: { readonly limit: number; readonly fixed: number; readonly input: number; readonly answer: number } }
   | BudgetRefusal;
 
 /** Fewer tokens are not a useful answer. */
@@ -125,7 +125,7 @@ export function createPlanCall(fitContext: FitContext, countTokens: CountTokens)
     const usable = Math.floor(usableWindow(primary) * 0.75 ** overflows);
     const reserve = answerReserve(whole === undefined ? wanted : Math.min(wanted, leastAnswerTokens), usable);
     const fitted = fit({ messages, fixedTokens, limit: usable - reserve }, whole);
-    if ('needed' in fitted) return { overflow: { limit: usable, input: fitted.needed, answer: reserve } };
+    if ('needed' in fitted) return { overflow: { limit: usable, fixed: fixedTokens, input: fitted.needed, answer: reserve } };
     const available = usable - fitted.tokens;
     const { cap, limit, used } = turnTokens;
     const affordable = limit - used - fitted.tokens;

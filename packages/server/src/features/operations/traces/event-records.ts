@@ -32,15 +32,16 @@ const records: Recorded = {
     endReason: 'denial_breaker',
     facts: { event: 'denial_breaker', denials },
   }),
-  'session:sub_agent_spawn_started': ({ resumed, runId, rootRunId, agentId, graphId, nodeId }) =>
-    resumed
+  'session:sub_agent_spawn_started': ({ resumed, runId, rootRunId, agentId, graphId }) =>
+    // The nodes of a graph are resumed with it.
+    resumed && graphId === undefined
       ? {
           kind: 'autonomy',
           agentId,
           ...causeOf(rootRunId),
           outcome: 'ok',
           endReason: 'resumed',
-          refs: { runId, ...(graphId !== undefined && { graphId }), ...(nodeId !== undefined && { nodeId }) },
+          refs: { runId },
           facts: { event: 'resumed' },
         }
       : undefined,

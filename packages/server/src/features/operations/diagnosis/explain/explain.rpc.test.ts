@@ -156,7 +156,7 @@ test('every optional section has a source record', async () => {
         historyTokens: 20,
         inputTokens: 30,
         outputHeadroom: 40,
-        keptCount: 3,
+        messagesOut: 3,
         verdict: 'exhausted',
       },
     },

@@ -21,7 +21,7 @@ export function contextBudgetOf({ steps, focus }: Case): Section<'contextBudget'
     systemTokens: count('systemTokens'),
     freshTailTokens: count('freshTailTokens'),
     budgetedHistoryTokens: count('historyTokens'),
-    keptCount: count('keptCount'),
+    keptCount: count('messagesOut'),
     assembledInputTokens: count('inputTokens'),
     outputHeadroom: typeof last['outputHeadroom'] === 'number' ? Math.round(last['outputHeadroom']) : 0,
     verdict: verdicts.find((verdict) => verdict === last['verdict']) ?? 'exhausted',
