@@ -1,4 +1,5 @@
 import type { Agent } from './features/agents/agents/api.ts';
+import { attachedMedia } from './features/conversations/sessions/changes/retention-store.ts';
 import { createMedia } from './features/environment/media/media.ts';
 import { createEvents } from './features/operations/events/events.ts';
 import { createModelMethods } from './features/agents/models/methods.ts';
@@ -64,7 +65,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
-  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
+  const attached = (afterId: number) => db.read(attachedMedia, { afterId });
+  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media), attached }));
 
   let address: string | null = null;
   // Conversations and turns.

@@ -127,4 +127,5 @@ export const sessionMigrations: readonly Migration[] = [
   },
   // Retention alone reads it.
   { id: '201-conversations-of-runs', up: [`CREATE INDEX conversation_of_runs ON conversation (updated_at_ms) WHERE kind = 'sub-agent'`] },
+  { id: '203-attached-media', up: [`CREATE INDEX message_attached ON message (id) WHERE attachments_json IS NOT NULL`] },
 ];

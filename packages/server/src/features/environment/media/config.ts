@@ -12,6 +12,12 @@ export const MediaConfig = once(() =>
       .default(5_368_709_120)
       .describe('Bytes of all media together; beyond it uploads are refused.'),
     maxFiles: z.int().min(1).max(1_000_000).default(100_000).describe('Number of media; beyond it uploads are refused.'),
+    unattachedDays: z
+      .int()
+      .min(7)
+      .max(36_500)
+      .default(90)
+      .describe('Days after which an uploaded media file is removed that is attached to no message of a conversation.'),
     retentionDays: z.int().min(1).max(36_500).optional().describe('Days after which an uploaded media file is removed; kept for good when absent.'),
   }),
 );

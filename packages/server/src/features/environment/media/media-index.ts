@@ -18,6 +18,7 @@ export interface Shelved {
 export interface Shelf {
   readonly bytes: number;
   readonly count: number;
+  has(id: string): boolean;
   put(id: string, item: Shelved): void;
   /** Deletes file and sidecar; the file first, so that a crash in between leaves nothing readable. */
   remove(id: string): Promise<boolean>;
@@ -68,6 +69,7 @@ export function createShelf(dir: string): Shelf {
     get count() {
       return items.size;
     },
+    has: (id) => items.has(id),
     put,
     async remove(id) {
       const removed = await removeInside(dir, id);

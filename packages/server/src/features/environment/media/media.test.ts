@@ -4,7 +4,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
-import { MediaInfo, MediaList } from '@gatehouse/contract';
+import { ApiChatResult, MediaInfo, MediaList } from '@gatehouse/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 type Body = NonNullable<RequestInit['body']>;
@@ -98,6 +98,34 @@ describe('time', () => {
       })
       .toEqual(['logo.png', young, `${young}.meta`]);
     expect((await call(server, `/media/${old}`)).status).toBe(404);
+  });
+
+  it('removes media that no message has attached, after a longer time, and keeps those of conversations', async () => {
+    const clock = createStepClock();
+    await using server = await start({}, { clock });
+    const attached = await stored(server, 'attached');
+    const unattached = await stored(server, 'unattached');
+    const message = JSON.stringify({ message: 'See this', sessionKey: 'media:desk', attachments: [{ mediaId: attached }] });
+    const asked = await call(server, '/api/chat', { method: 'POST', body: message, headers: { 'content-type': 'application/json' } });
+    const { conversationRef } = ApiChatResult().parse(await asked.json());
+    writeFileSync(join(folder(), 'logo.png'), 'put there by hand');
+    clock.advance(89 * dayMs);
+    const young = await stored(server, 'young');
+    expect(readdirSync(folder())).toHaveLength(7);
+    const kept = async (ids: readonly string[]) =>
+      expect
+        .poll(() => {
+          clock.advance(3_600_000);
+          return readdirSync(folder())
+            .filter((name) => !name.endsWith('.meta'))
+            .toSorted();
+        })
+        .toEqual([...ids, 'logo.png'].toSorted());
+    clock.advance(dayMs);
+    await kept([attached, young]);
+    expect((await call(server, `/media/${unattached}`)).status).toBe(404);
+    await server.client.call('session.delete', { conversationRef });
+    await kept([young]);
   });
 
   it('removes what a crash left of uploads, and nothing that may still be one', async () => {

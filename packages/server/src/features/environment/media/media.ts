@@ -21,6 +21,14 @@ export interface MediaDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  /** Returns the ids of media that messages have attached, from a message on, and where to continue; undefined at the end. */
+  readonly attached: (afterId: number) => Promise<AttachedMedia>;
+}
+
+/** A page of messages with attachments. */
+export interface AttachedMedia {
+  readonly mediaIds: readonly string[];
+  readonly nextId: number | undefined;
 }
 
 export interface Media extends AsyncDisposable {
@@ -29,6 +37,8 @@ export interface Media extends AsyncDisposable {
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
+/** Longer than accepted work waits. */
+const waitDays = 7;
 
 /** Files that clients uploaded, each with a sidecar, in one folder (http-gateway.md §4.7). */
 export async function createMedia(deps: MediaDeps): Promise<Media> {
@@ -45,6 +55,8 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     },
   };
   const ending = new AbortController();
+  /** When callers last found media: what they attach them to may wait before it is stored. Bounded by the number of media. */
+  const foundAtMs = new Map<string, number>();
   /** Not awaited at start: reading works without it. */
   const loaded = Promise.withResolvers<void>();
   const sweeping = repeat({
@@ -63,14 +75,27 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
 
   async function removeExpired(): Promise<void> {
     const nowMs = clock.ageNow();
-    const { retentionDays } = config.current;
+    const { retentionDays, unattachedDays } = config.current;
     const oldest = retentionDays === undefined ? Number.NEGATIVE_INFINITY : nowMs - retentionDays * dayMs;
-    let removed = 0;
-    for (const [id, { savedAtMs, expiresAtMs }] of shelf.entries()) {
-      const isOver = (savedAtMs !== undefined && savedAtMs < oldest) || (expiresAtMs !== undefined && expiresAtMs <= nowMs);
-      if (!ending.signal.aborted && isOver && (await shelf.remove(id))) removed += 1;
+    const over: string[] = [];
+    const maybeUnattached = new Set<string>();
+    for (const [id, { savedAtMs = Number.POSITIVE_INFINITY, expiresAtMs }] of shelf.entries()) {
+      if (savedAtMs < oldest || (expiresAtMs !== undefined && expiresAtMs <= nowMs)) over.push(id);
+      else if (savedAtMs < nowMs - unattachedDays * dayMs) maybeUnattached.add(id);
     }
-    if (removed > 0) log.info({ media: removed, retentionDays }, 'Removed media past their retention');
+    for (const [id, atMs] of foundAtMs) if (atMs < nowMs - waitDays * dayMs || !shelf.has(id)) foundAtMs.delete(id);
+    for (let afterId: number | undefined = 0; afterId !== undefined && maybeUnattached.size > 0 && !ending.signal.aborted;) {
+      const page: AttachedMedia = await deps.attached(afterId);
+      for (const id of page.mediaIds) maybeUnattached.delete(id);
+      afterId = page.nextId;
+    }
+    let removed = 0;
+    for (const id of [...over, ...maybeUnattached]) {
+      if (ending.signal.aborted) break;
+      if (maybeUnattached.has(id) && foundAtMs.has(id)) continue;
+      if (await shelf.remove(id)) removed += 1;
+    }
+    if (removed > 0) log.info({ media: removed, retentionDays, unattachedDays }, 'Removed media past their retention');
   }
 
   const api: MediaLibrary = {
@@ -84,6 +109,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     open: (id, call) => openMediaFile(reading, id, call),
     async find(id, call) {
       await using mediaFile = await openMediaFile(reading, id, call);
+      foundAtMs.set(id, clock.ageNow());
       return mediaFile.info;
     },
     read: (id) => readMediaFile(reading, id),

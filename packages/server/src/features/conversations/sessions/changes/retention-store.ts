@@ -1,3 +1,4 @@
+import { decodeAttachments } from '../../../../runtime/stored-message.ts';
 import { idBefore } from '../../../../kernel/ids.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 
@@ -38,4 +39,23 @@ export const oldestRunConversation = operation(
   async (tx): Promise<number | undefined> => (await tx.get(oldestUse, {}))?.atMs,
 );
 
-export const sessionRetentionOperations = [pruneArchives, oldestArchive, oldestRunConversation];
+/** Messages with attachments that one page reads. */
+const attachedAtOnce = 1_000;
+const attached = query<{ afterId: number }, { id: number; attachmentsJson: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .select(['id', sql<string>`attachments_json`.as('attachmentsJson')])
+    .where(sql<boolean>`attachments_json IS NOT NULL`)
+    .where('id', '>', p('afterId'))
+    .orderBy('id')
+    .limit(attachedAtOnce),
+);
+
+/** Returns the media that messages have attached, by id of the message, and the last id of a page that may have a next one. */
+export const attachedMedia = operation('sessions.attachedMedia', async (tx, { afterId }: { readonly afterId: number }) => {
+  const rows = await tx.all(attached, { afterId });
+  const mediaIds = rows.flatMap(({ attachmentsJson }) => decodeAttachments(attachmentsJson).map(({ mediaId }) => mediaId));
+  return { mediaIds, nextId: rows.length < attachedAtOnce ? undefined : rows.at(-1)?.id };
+});
+
+export const sessionRetentionOperations = [attachedMedia, pruneArchives, oldestArchive, oldestRunConversation];
