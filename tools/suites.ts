@@ -52,6 +52,14 @@ const ratchet = ['bench/ratchet.test.ts'];
 const scenarios = ['bench/scenarios.test.ts'];
 
 export const suites: readonly Suite[] = [
+  // The longest that uses one processor.
+  {
+    name: 'e2e',
+    include: ['e2e/**/*.test.ts'],
+    half: true,
+    testTimeout: 60_000,
+    waitsFor: 'starting daemons, pages of a browser, programs of others',
+  },
   {
     name: 'rpc',
     include: whole,
@@ -69,13 +77,6 @@ export const suites: readonly Suite[] = [
     waitsFor: 'synced writes, threads and processes',
   },
   { name: 'isolated', include: observing, half: true, testTimeout: 30_000, waitsFor: 'synced writes and threads' },
-  {
-    name: 'e2e',
-    include: ['e2e/**/*.test.ts'],
-    half: true,
-    testTimeout: 60_000,
-    waitsFor: 'starting daemons, pages of a browser, programs of others',
-  },
   {
     name: 'proving',
     include: ['proving/**/*.test.ts'],
