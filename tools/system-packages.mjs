@@ -13,6 +13,8 @@ export const systemPackages = [
   { package: 'postgresql', command: 'pg_ctlcluster', neededBy: 'packages/testkit/src/postgres.ts' },
   { package: 'curl', command: 'curl', neededBy: 'e2e/walkthrough-postgresql.test.ts' },
   { package: 'gnome-keyring', command: 'gnome-keyring-daemon', neededBy: 'packages/server/src/kernel/testing/secret-service.ts' },
+  { package: 'ngircd', command: 'ngircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
+  { package: 'inspircd', command: 'inspircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 

@@ -21,6 +21,7 @@ export const allowed = {
     { path: 'kernel/undici.ts', reason: 'is the only entry to undici, for the outward-request module and the model clients' },
     { path: 'kernel/guarded-fetch.ts', reason: 'is its `fetch` for protocols of libraries, over the same checked addresses' },
     { path: 'llm/', reason: 'connects to configured model providers with separate connection pools' },
+    { path: 'channels/', reason: 'connects to configured chat platforms' },
     { path: 'features/operations/observability/traces/collector-client.ts', reason: 'speaks to the collector that the operator names' },
   ],
   process: [

@@ -5,6 +5,7 @@ import { delegationEvents } from './events-delegation.ts';
 import { LogLine } from './methods/daemon.ts';
 import { EffectsRefused } from './shared/waiting.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
+import { ChannelCapabilities, ChannelState } from './shared/channel.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from './shared/webhook.ts';
@@ -32,6 +33,8 @@ const wake = {
   agentId: AgentId.optional(),
   lane: WakeLane,
 };
+
+const channel = { channelType: z.string(), channelInstanceId: z.string() };
 
 /** Every event kind that exists so far (http-gateway.md §6). `timestamp` is in milliseconds since the epoch. */
 export const events = {
@@ -570,7 +573,7 @@ export const events = {
     payload: () =>
       z.strictObject({
         id: z.string(),
-        source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy', 'mcp']),
+        source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy', 'mcp', 'channel']),
         level: z.enum(['info', 'alert']),
         agentId: AgentId,
         conversationRef: ConversationRef.nullable(),
@@ -588,6 +591,33 @@ export const events = {
         agentId: AgentId,
         state: z.enum(webhookDeliveryStates),
         received: z.literal(true).optional().describe('Set in the first event of a delivery, unless it is a test.'),
+        timestamp,
+      }),
+  }),
+  'channel:registered': event({
+    category: 'Channels',
+    visibility: 'admin',
+    summary: 'A channel was enabled: it connects from now on.',
+    payload: () => z.strictObject({ ...channel, capabilities: ChannelCapabilities(), timestamp }),
+  }),
+  'channel:deregistered': event({
+    category: 'Channels',
+    visibility: 'admin',
+    summary: 'A channel was disabled, changed or removed, and is not connected any more.',
+    payload: () => z.strictObject({ ...channel, timestamp }),
+  }),
+  'diagnostic:channel_health': event({
+    category: 'Channels',
+    visibility: 'admin',
+    summary: 'The state of a channel changed.',
+    payload: () =>
+      z.strictObject({
+        ...channel,
+        previousState: ChannelState(),
+        currentState: ChannelState(),
+        connectionMode: z.enum(['socket', 'built-in']),
+        error: z.string().nullable(),
+        lastMessageAt: EpochMs.nullable(),
         timestamp,
       }),
   }),

@@ -35,6 +35,8 @@ import { subagent } from './methods/subagent.ts';
 import { tokens } from './methods/tokens.ts';
 import { tools } from './methods/tools.ts';
 import { usage } from './methods/usage.ts';
+import { channels } from './methods/channels.ts';
+import { delivery } from './methods/delivery.ts';
 import { webhooks } from './methods/webhooks.ts';
 import { workspace } from './methods/workspace.ts';
 
@@ -77,6 +79,8 @@ export const contract = {
   ...tools,
   ...usage,
   ...webhooks,
+  ...channels,
+  ...delivery,
   ...workspace,
 };
 

@@ -4,7 +4,6 @@ import specified from './testdata/spec-events.json' with { type: 'json' };
 
 /** Kinds of the specification that nothing emits yet, by the issue that adds them. */
 const later: Readonly<Record<string, readonly string[]>> = {
-  12: ['diagnostic:channel_health', 'channel:registered', 'channel:deregistered'],
   13: ['terminal.drive_promoted', 'terminal.session_evicted'],
 };
 

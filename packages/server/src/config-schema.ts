@@ -17,6 +17,7 @@ import { ExecConfig } from './features/environment/shell/config.ts';
 import { PersonsConfig } from './features/access/tokens/config.ts';
 import { SecretsConfig } from './features/operations/secrets/config.ts';
 import { LinksConfig, WebSearchConfig } from './features/environment/web/config.ts';
+import { ChannelsConfig } from './features/channels/instances/config.ts';
 import { WebhooksConfig } from './features/unattended/webhooks/config.ts';
 import { WorkspacesConfig } from './features/environment/workspace/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
@@ -67,6 +68,7 @@ export const RootConfig = z.strictObject({
   webSearch: section(WebSearchConfig, absent.webSearch).meta({ apply: 'live' }).describe('The search provider for agents.'),
   links: section(LinksConfig, absent.links).meta({ apply: 'live' }).describe('Addresses in a text, for `link.process`.'),
   webhooks: section(WebhooksConfig, absent.webhooks).meta({ apply: 'live' }).describe('Webhooks: who may send them, and what they cause.'),
+  channels: section(ChannelsConfig, absent.channels).meta({ apply: 'live' }).describe('Chat platforms over which people write to agents, by name.'),
   storage: section(StorageConfig, absent.storage).describe('Where the data lives.'),
   workspaces: section(WorkspacesConfig, absent.workspaces)
     .meta({ apply: 'live' })

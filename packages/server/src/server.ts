@@ -16,6 +16,7 @@ import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
+import { wireChannels } from './wiring/channels.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
 import { wireEvaluation } from './wiring/evaluation.ts';
@@ -149,6 +150,14 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       onClaimEnd: keptLanes.claimEnded,
     }),
   );
+  const channels = wireChannels(assembly, {
+    agents: agents.api,
+    turns: turns.api,
+    durable: unattended.durable,
+    inbox: inbox.api,
+    settings: settings.api,
+    principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
+  });
   const stops = late.stops.set(
     createStops({
       log: log.module('approvals'),
@@ -242,6 +251,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...createToolMethods({ agents: agents.api, toolsOf }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
     ...unattended.methods,
+    ...channels.methods,
     ...inbox.methods,
     ...autonomy.methods,
     ...delegation.methods,
@@ -273,6 +283,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   assembly.onClaimed(approvals.recover);
   assembly.onClaimed(restoreTurns);
   await unattended.start();
+  if (!lifetime.controlPlaneOnly) channels.start();
   const warnings = [...(await findWarnings(options, foundation, openedJail)), ...secrets.warnings, ...unattended.warnings];
   address = await listeners.open();
   if (address !== null) {

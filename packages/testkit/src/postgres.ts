@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from './free-port.ts';
+import { unprivileged } from './unprivileged.ts';
 
 /** The folder in which Debian and its relatives keep the programs of each version, where `pg_ctlcluster` finds them too. */
 const versions = '/usr/lib/postgresql';
@@ -47,7 +48,7 @@ export function findPostgres(): string | undefined {
 export async function startPostgres({ settings = {}, port: wanted, parent = tmpdir(), standbyOf }: PostgresOptions = {}): Promise<TestPostgres> {
   const programs = findPostgres();
   if (programs === undefined) throw new Error('PostgreSQL is not installed (Debian package postgresql)');
-  const identity = unprivileged();
+  const identity = unprivileged('postgres');
   const folder = mkdtempSync(join(parent, 'gatehouse-pg-'));
   if (identity.uid !== undefined && identity.gid !== undefined) chownSync(folder, identity.uid, identity.gid);
   const data = join(folder, 'data');
@@ -101,14 +102,4 @@ export async function startPostgres({ settings = {}, port: wanted, parent = tmpd
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-function unprivileged(): { readonly uid?: number; readonly gid?: number } {
-  if (process.getuid?.() !== 0) return {};
-  const user = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-    .find(([name]) => name === 'postgres');
-  if (user === undefined) throw new Error('The user "postgres" of the package is missing');
-  return { uid: Number(user[2]), gid: Number(user[3]) };
 }

@@ -1,5 +1,6 @@
 import { accessDrivers } from './access.ts';
 import { authorizationDrivers } from './authorizations.ts';
+import { channelDrivers } from './channels.ts';
 import { configDrivers } from './config.ts';
 import { delegationDrivers } from './delegation.ts';
 import type { Driver } from './driver.ts';
@@ -14,6 +15,7 @@ import { workDrivers } from './work.ts';
 /** All drivers, in a fixed order: both processes name one by its place. */
 export const drivers: readonly Driver[] = [
   ...workDrivers,
+  ...channelDrivers,
   ...turnDrivers,
   ...delegationDrivers,
   ...scheduleDrivers,

@@ -12,7 +12,7 @@ export const InboxMessage = once(() =>
   z
     .strictObject({
       id: InboxMessageId(),
-      source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy', 'mcp']),
+      source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy', 'mcp', 'channel']),
       level: z.enum(['info', 'alert']),
       agentId: AgentId,
       conversationRef: ConversationRef.nullable().describe('The conversation of the message; null when it has none.'),

@@ -3,6 +3,15 @@ import { once } from '../once.ts';
 
 const count = z.int().min(0);
 
+export const channelStates = ['healthy', 'startup-grace', 'disconnected', 'errored', 'unauthorized', 'disabled'] as const;
+export type ChannelState = (typeof channelStates)[number];
+/** `errored`: it cannot connect; `unauthorized`: the platform refuses the account, and no try is made before a change or a restart. */
+export const ChannelState = once(() => z.enum(channelStates));
+
+/** States of one part of a message to a platform. */
+export const deliveryStates = ['pending', 'sending', 'accepted', 'rejected', 'unknown', 'held', 'expired'] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
 /** What a platform offers, as data: nothing outside of its wire asks for a platform by name. */
 export const ChannelCapabilities = once(() =>
   z
@@ -20,7 +29,11 @@ export const ChannelCapabilities = once(() =>
         typing: z.boolean(),
         mentions: z.boolean(),
       }),
-      limits: z.strictObject({ text: count.describe('Of one message, in `textUnit`.'), textUnit: z.enum(['utf16', 'bytes']), attachmentBytes: count }),
+      limits: z.strictObject({
+        text: count.describe('Of one message, in `textUnit`.'),
+        textUnit: z.enum(['utf16', 'bytes']),
+        attachmentBytes: count,
+      }),
       streaming: z.enum(['edits', 'blocks', 'none']),
       threading: z.enum(['native', 'replies', 'none']),
       chatTypes: z.array(z.enum(['direct', 'shared'])),

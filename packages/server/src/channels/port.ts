@@ -6,7 +6,6 @@ import type { ChannelCapabilities } from '@gatehouse/contract';
  */
 export interface Platform<Config> {
   readonly capabilities: ChannelCapabilities;
-  readonly text: TextRules;
   readonly rate: RatePlan;
   /** Opens nothing yet: `Adapter.run` connects. */
   open(deps: AdapterDeps<Config>): Adapter;
@@ -51,7 +50,7 @@ export interface Ended {
 }
 
 export interface ReceivedMessage {
-  /** The platform's own id of the message, unique within the instance; undefined where it gives none. */
+  /** The platform's own id of the message, unique within the instance; undefined on platforms without ids. */
   readonly eventKey: string | undefined;
   readonly conversationId: string;
   readonly threadId?: string;
@@ -68,7 +67,7 @@ export interface ReceivedMessage {
 }
 
 export interface Sink {
-  /** Resolves when the messages are committed; only then the platform is told. Rejects when they could not be stored: receive them again. */
+  /** Resolves when the messages are committed; only then the platform gets its acknowledgement. Rejects when they could not be stored: receive them again. */
   take(messages: readonly ReceivedMessage[]): Promise<void>;
   /** The peer proved that it is alive: an answer, a pong. */
   alive(): void;
@@ -82,7 +81,7 @@ export interface OutgoingPart {
   readonly text: string;
 }
 
-/** By evidence: `notSent` only when certainly nothing arrived, `ambiguous` when it may have. */
+/** Evidence of a send: `notSent` only when certainly nothing arrived, `ambiguous` when it may have. */
 export type SendResult =
   | { readonly is: 'sent'; readonly platformId?: string }
   | { readonly is: 'notSent'; readonly text: string; readonly retryAfterMs?: number }

@@ -8,8 +8,12 @@ export interface Channel {
 /** Turns that answer a client of the gateway. */
 const ofClients = new Set<TurnOrigin>(['v1', 'rpc', 'api', 'mcp']);
 
-/** Returns the built-in channel of a client's turn: the second part of its session key. Conversations of `/v1` are one channel. */
-export function gatewayChannel(origin: TurnOrigin, sessionKey: string): Channel | undefined {
+/** Returns the channel of a turn: the second part of its session key. Conversations of `/v1` are one channel. */
+export function channelOf(origin: TurnOrigin, sessionKey: string): Channel | undefined {
+  if (origin === 'channel') {
+    const [channelType = '', ...instance] = (sessionKey.split(':')[1] ?? '').split('.');
+    return { channelType, channelId: instance.join('.') };
+  }
   if (!ofClients.has(origin)) return undefined;
   if (origin === 'v1') return { channelType: 'gateway', channelId: 'v1' };
   const part = sessionKey.split(':')[1] ?? origin;

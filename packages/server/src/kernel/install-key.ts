@@ -20,6 +20,8 @@ export type KeyPurpose =
   | 'heartbeat'
   /** Digests of the bearers of scripts in the database. */
   | 'capability'
+  /** Digests of pairing codes of channels in the database. */
+  | 'pairing'
   /** What identifies the key in a database that several installations share. */
   | 'fingerprint';
 

@@ -53,7 +53,7 @@ export interface ToolGateDeps {
 /** Whether the turn may start such work at all, checked before everything else; undefined: it may. */
 export type CapabilityCheck = (call: GatedCall) => GateAnswer | undefined;
 
-const withoutPerson: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
+const withoutPerson: ReadonlySet<TurnOrigin> = new Set(['channel', 'webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
 
 /** Whether nobody waits for the turn's answer, so that an approver may come hours later. */
 export const isUnattended = ({ origin, ledger }: Pick<TurnInput, 'origin' | 'ledger'>): boolean => withoutPerson.has(origin) || ledger !== undefined;

@@ -1,4 +1,6 @@
 import { dropApprovals } from '../features/access/approvals/store.ts';
+import { forgetParts } from '../features/channels/delivery/store.ts';
+import { forgetMessages } from '../features/channels/messages/store.ts';
 import { dropTasks } from '../features/environment/background/store.ts';
 import { dropReviewMark } from '../features/knowledge/memory/lifecycle/review/review-store.ts';
 import { endWaitingIn } from '../features/unattended/durable/store.ts';
@@ -15,6 +17,8 @@ export const deleteConversation = operation('sessions.delete', async (tx, input:
   await dropReviewMark(tx, conversation.ref);
   await dropTasks(tx, conversation.ref);
   await endWaitingIn(tx, { ref: conversation.ref, endedBy: 'deleted', atMs: input.atMs });
+  await forgetMessages(tx, { conversationRef: conversation.ref });
+  await forgetParts(tx, { conversationRef: conversation.ref });
   await dropSends(tx, { ref: conversation.ref, atMs: input.atMs });
   return conversation;
 });

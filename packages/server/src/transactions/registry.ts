@@ -5,6 +5,8 @@ import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable }
 import { commitTurn, openTurn } from './commit-turn.ts';
 import { claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
+import { channelMessageTransactions } from './accept-channel-messages.ts';
+import { channelSendOperations } from './channel-sends.ts';
 import { findOpenTraces } from './open-traces.ts';
 import { findEndedConversations, pruneConversation } from './prune-conversation.ts';
 import { ageClockMigrations } from '../features/operations/age-clock/migrations.ts';
@@ -86,6 +88,10 @@ import { feedbackOperations } from '../features/conversations/sessions/reading/p
 import { pastTurnOperations } from '../features/conversations/sessions/reading/past-turns/past-turn-store.ts';
 import { indexOperations } from '../features/conversations/sessions/search/index-store.ts';
 import { resetOperations } from '../features/conversations/sessions/changes/reset-store.ts';
+import { deliveryMigrations } from '../features/channels/delivery/migrations.ts';
+import { deliveryOperations } from '../features/channels/delivery/store.ts';
+import { channelMessageMigrations } from '../features/channels/messages/migrations.ts';
+import { channelMessageOperations } from '../features/channels/messages/store.ts';
 import { sessionRetentionOperations } from '../features/conversations/sessions/changes/retention-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
 import { sessionOperations } from '../features/conversations/sessions/store.ts';
@@ -197,6 +203,10 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...evaluationOperations,
   ...traceRetentionOperations,
   findOpenTraces,
+  ...channelMessageTransactions,
+  ...channelSendOperations,
+  ...channelMessageOperations,
+  ...deliveryOperations,
   ...configVersionOperations,
   ...secretOperations,
   ...inboxOperations,
@@ -282,5 +292,7 @@ export const migrations: readonly Migration[] = [
   ...heartbeatMigrations,
   ...receiptMigrations,
   ...webhookMigrations,
+  ...channelMessageMigrations,
+  ...deliveryMigrations,
   ...eventMigrations,
 ];

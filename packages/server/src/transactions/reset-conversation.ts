@@ -1,4 +1,6 @@
 import { clearApprovals } from '../features/access/approvals/store.ts';
+import { forgetParts } from '../features/channels/delivery/store.ts';
+import { forgetMessages } from '../features/channels/messages/store.ts';
 import { dropTasks } from '../features/environment/background/store.ts';
 import { dropContext } from '../features/conversations/context/store.ts';
 import { dropReviewMark } from '../features/knowledge/memory/lifecycle/review/review-store.ts';
@@ -28,6 +30,8 @@ export const resetConversation = operation('sessions.resetConversation', async (
   await forgetReceipts(tx, input.ref);
   await dropReviewMark(tx, input.ref);
   await dropTasks(tx, input.ref);
+  await forgetMessages(tx, { conversationRef: input.ref });
+  await forgetParts(tx, { conversationRef: input.ref });
   const forgotten: Forgotten | undefined =
     input.memories === 'keep'
       ? undefined

@@ -115,6 +115,10 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await server.client.call('cron.run', { jobName: 'report' });
   await expect.poll(() => heard('scheduler:cron_execution_terminal').length).toBeGreaterThan(0);
   await server.client.call('webhooks.test', { mapping: 'rest', run: true });
+  const channel = { type: 'irc', host: '127.0.0.1', port: 9, tls: false, nick: 'gate' };
+  await server.client.call('config.patch', { path: 'channels', value: { net: channel }, confirm: true });
+  await expect.poll(() => heard('diagnostic:channel_health').length).toBe(1);
+  await server.client.call('channels.disable', { channel_type: 'irc' });
   // The event queued for the heartbeat below must not answer this turn.
   await expect.poll(async () => (await server.client.call('webhooks.deliveries', {})).deliveries[0]?.state).toBe('done');
   await server.client.call('workspace.writeFile', { agentId: 'beater', filePath: 'HEARTBEAT.md', content: '- Look' });

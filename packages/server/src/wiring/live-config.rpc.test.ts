@@ -236,6 +236,13 @@ const rows: readonly Row[] = [
     after: 413,
   },
   {
+    keys: ['channels'],
+    patch: { channels: { net: { type: 'irc', host: '127.0.0.1', nick: 'gate', enabled: false } } },
+    see: async (server) => (await server.client.call('channels.list', {})).total,
+    before: 1,
+    after: 2,
+  },
+  {
     keys: ['links'],
     patch: { links: { maxLinks: 1 } },
     see: async (server) => (await server.client.call('link.process', { text: 'http://127.0.0.1:1/a http://127.0.0.1:1/b' })).errors.length,

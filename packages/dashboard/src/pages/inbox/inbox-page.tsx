@@ -18,6 +18,7 @@ const sources: Readonly<Record<InboxMessage['source'], string>> = {
   graph: 'Graph',
   autonomy: 'Unattended',
   mcp: 'MCP server',
+  channel: 'Channel',
 };
 
 /** Messages from jobs, heartbeats, webhooks, sub-agents and graphs. */

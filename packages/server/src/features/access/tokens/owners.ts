@@ -41,6 +41,11 @@ export class Owners implements BudgetOwners {
     return limits;
   }
 
+  /** Returns the principal of a person, with tokens or without. */
+  principalOfPerson(name: string): string {
+    return this.#registry.persons.principalOf({ id: '', person: name });
+  }
+
   /** Called when tokens or persons have changed; returns when those who follow the budgets are done. */
   async refresh(): Promise<void> {
     const { persons } = this.#registry;

@@ -116,7 +116,7 @@ export interface DurableTurn {
   readonly workId: WorkClaim['id'];
   readonly owner: WorkClaim['owner'];
   readonly fence: WorkClaim['fence'];
-  readonly origin: Extract<TurnOrigin, 'rpc' | 'webhook' | 'cron' | 'heartbeat' | 'subagent' | 'graph' | 'background'>;
+  readonly origin: Extract<TurnOrigin, 'rpc' | 'channel' | 'webhook' | 'cron' | 'heartbeat' | 'subagent' | 'graph' | 'background'>;
   /** Overrides the authority of its origin, for work started by a turn of an untrusted origin. */
   readonly authority?: TurnOrigin;
   /** Derived by the feature from its own record, never from input. */

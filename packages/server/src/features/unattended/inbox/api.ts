@@ -8,7 +8,7 @@ export interface InboxMessage {
   readonly opKey: string;
   /** Digest of the content, to distinguish a repeat from reuse of the key. */
   readonly digest: string;
-  readonly source: 'cron' | 'heartbeat' | 'webhook' | 'turn' | 'subagent' | 'graph' | 'autonomy' | 'mcp';
+  readonly source: 'cron' | 'heartbeat' | 'webhook' | 'turn' | 'subagent' | 'graph' | 'autonomy' | 'mcp' | 'channel';
   readonly agentId: string;
   /** The conversation of the message; null when it has none. */
   readonly conversationRef: string | null;

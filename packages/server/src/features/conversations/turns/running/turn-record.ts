@@ -1,7 +1,7 @@
 import type { TracedError, TracedTokens, TraceOutcome, TraceRecord } from '@gatehouse/contract';
 import { addCost, addTokens, tokensOf, type TurnTrace } from '../../../../runtime/turn-trace.ts';
 import type { TurnResult } from '../../../../runtime/turn.ts';
-import { gatewayChannel } from '../../../../kernel/gateway-channel.ts';
+import { channelOf } from '../../../../kernel/gateway-channel.ts';
 import { tierOf } from '../../../../llm/model-tier.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import type { EndedRecord } from '../../../operations/traces/api.ts';
@@ -40,7 +40,7 @@ export function toRunningRecord(traced: TracedTurn): TraceRecord {
     principalId: start.principalId,
     origin: turn.origin,
     messageId: `ms_${start.id}`,
-    ...gatewayChannel(turn.origin, target.sessionKey),
+    ...channelOf(turn.origin, target.sessionKey),
     startedAtMs: trace.startedAtMs,
     endedAtMs: null,
     outcome: null,

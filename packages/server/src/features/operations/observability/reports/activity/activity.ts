@@ -1,6 +1,6 @@
 import type { BusEvent } from '../../../../../kernel/event-bus.ts';
 import type { Core } from '../../../../../kernel/core.ts';
-import { type Channel, gatewayChannel } from '../../../../../kernel/gateway-channel.ts';
+import { type Channel, channelOf } from '../../../../../kernel/gateway-channel.ts';
 import type { Live } from '../../../../../kernel/config/live.ts';
 import { type ActivityRow, addActivity, clearActivity, readActivity } from './activity-store.ts';
 
@@ -96,7 +96,7 @@ export class ChannelActivity implements AsyncDisposable {
       return isNew ? this.#count({ channelType: 'webhook', channelId: payload.mapping }, payload, 'messagesReceived') : undefined;
     }
     if (!('origin' in payload) || !('sessionKey' in payload)) return;
-    const channel = gatewayChannel(payload.origin, payload.sessionKey);
+    const channel = channelOf(payload.origin, payload.sessionKey);
     if (channel !== undefined) this.#count(channel, payload, kind === 'message:sent' ? 'messagesSent' : 'messagesReceived');
   }
 

@@ -1,0 +1,139 @@
+import { hash } from 'node:crypto';
+import type { DeliveryState, ResultInput } from '@gatehouse/contract';
+import type { TextRules } from '../../../channels/port.ts';
+import { announceAudit, auditRow } from '../../../kernel/audit.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Core } from '../../../kernel/core.ts';
+import { headOf } from '../../../kernel/cut-text.ts';
+import { toCall } from '../../../kernel/db/operation.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { idBefore, newId } from '../../../kernel/ids.ts';
+import { repeat } from '../../../kernel/timers.ts';
+import type { DeliveryApi, OutgoingMessage, PartRow } from './api.ts';
+import { partsOf } from './parts.ts';
+import { countStages, decidePart, enqueueParts, keptMs, listParts, pruneParts } from './store.ts';
+
+/** Answers that could not be sent by then are not sent any more. */
+export const answerLifeMs = 60 * 60_000;
+const pruneMs = 60 * 60_000;
+const prunedAtOnce = 500;
+const shownText = 2_000;
+
+export interface DeliveryDeps extends Core {
+  /** How texts of a platform are cut. */
+  readonly rulesOf: (channelType: string) => TextRules;
+  readonly wake: (instance: string) => void;
+}
+
+type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.resend' | 'delivery.settle'>;
+
+/** Messages to chat platforms: stored with what they report, sent by the instance (docs/decisions/0071). */
+export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi; readonly methods: Methods } & AsyncDisposable {
+  const { db, bus, clock, log, rulesOf } = deps;
+
+  function rowsOf({ to, text, ...message }: OutgoingMessage): PartRow[] {
+    const texts = partsOf(text, rulesOf(to.channelType));
+    const atMs = clock.now();
+    const base = newId('ob');
+    return texts.map((one, index) => ({
+      ...message,
+      ...to,
+      id: `${base}-${String(index + 1).padStart(2, '0')}`,
+      part: index + 1,
+      parts: texts.length,
+      digest: hash('sha256', one),
+      text: one,
+      state: 'pending',
+      attempts: 0,
+      notBeforeMs: atMs,
+      expiresAtMs: atMs + answerLifeMs,
+      bootId: null,
+      platformId: null,
+      errorKind: null,
+      error: null,
+      createdAtMs: atMs,
+      endedAtMs: null,
+    }));
+  }
+
+  async function decide(id: string, as: 'resend' | 'accepted' | 'rejected', call: CallContext): Promise<ResultInput<'delivery.resend'>> {
+    const atMs = clock.now();
+    const actionType = as === 'resend' ? 'delivery.resend' : 'delivery.settle';
+    const audit = auditRow(call, atMs, { actionType, classification: 'mutate', target: id, metadata: { as } });
+    const row = await db.write(decidePart, { id, as, expiresAtMs: atMs + answerLifeMs, audit, atMs });
+    announceAudit(bus, audit);
+    deps.wake(row.instance);
+    return shown(row);
+  }
+
+  const pruning = repeat({
+    clock,
+    everyMs: pruneMs,
+    firstMs: pruneMs / 6,
+    async run() {
+      const dropped = await db.write(pruneParts, { beforeId: idBefore('ob', clock.ageNow() - keptMs), limit: prunedAtOnce });
+      return dropped >= prunedAtOnce ? 1_000 : pruneMs;
+    },
+    onError: (error) => log.error({ err: error }, 'Failed to delete old messages to channels'),
+  });
+
+  return {
+    api: {
+      partsOf: rowsOf,
+      async send(message) {
+        await db.write(enqueueParts, { parts: rowsOf(message) });
+        deps.wake(message.to.instance);
+      },
+      sendCall: (message) => toCall(enqueueParts, { parts: rowsOf(message) }),
+      wake: deps.wake,
+    },
+    methods: {
+      'delivery.queue.status': async ({ channel_type: only }) => {
+        const rows = await db.read(countStages, undefined);
+        const count = (...states: DeliveryState[]) =>
+          rows.reduce((sum, { state, channelType, n }) => sum + (states.includes(state) && (only ?? channelType) === channelType ? n : 0), 0);
+        return {
+          pending: count('pending', 'held'),
+          inFlight: count('sending'),
+          failed: count('rejected'),
+          delivered: count('accepted'),
+          expired: count('expired'),
+          unknown: count('unknown'),
+        };
+      },
+      'delivery.list': async ({ state = null, channel_instance_id: instance = null, offset, limit }) => {
+        const { rows, total } = await db.read(listParts, { state, instance, offset, limit });
+        return { deliveries: rows.map(shown), total };
+      },
+      'delivery.resend': ({ deliveryId }, call) => decide(deliveryId, 'resend', call),
+      'delivery.settle': ({ deliveryId, as }, call) => decide(deliveryId, as, call),
+    },
+    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
+  };
+}
+
+function shown(row: PartRow): ResultInput<'delivery.resend'> {
+  const { id, state, part, parts, text, attempts, platformId, errorKind, error, agentId, conversationRef, turnId, createdAtMs, endedAtMs } = row;
+  return {
+    deliveryId: id,
+    endpoint: endpointOf(row),
+    state,
+    part,
+    parts,
+    text: headOf(text, shownText),
+    attempts,
+    platformId,
+    errorKind,
+    error,
+    agentId,
+    conversationRef,
+    turnId,
+    createdAt: createdAtMs,
+    notBefore: state === 'pending' ? row.notBeforeMs : null,
+    endedAt: endedAtMs,
+  };
+}
+
+function endpointOf({ channelType, instance, conversationId, threadId, conversationKind }: PartRow) {
+  return { channelType, channelInstanceId: instance, conversationId, ...(threadId !== null && { threadId }), conversationKind };
+}

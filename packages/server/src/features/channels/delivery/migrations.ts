@@ -1,0 +1,41 @@
+import type {} from './tables.ts';
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const deliveryMigrations: readonly Migration[] = [
+  {
+    id: '211-outbound-messages',
+    up: [
+      `CREATE TABLE outbound_message (
+        id TEXT PRIMARY KEY,
+        op_key TEXT NOT NULL,
+        part INTEGER NOT NULL,
+        parts INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        instance TEXT NOT NULL,
+        channel_type TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        thread_id TEXT,
+        conversation_kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
+        not_before_ms INTEGER NOT NULL,
+        expires_at_ms INTEGER NOT NULL,
+        boot_id TEXT,
+        platform_id TEXT,
+        error_kind TEXT,
+        error TEXT,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        conversation_ref TEXT,
+        turn_id TEXT,
+        created_at_ms INTEGER NOT NULL,
+        ended_at_ms INTEGER,
+        UNIQUE (op_key, part)
+      )`,
+      // What waits is little; a lane is a conversation of an instance.
+      `CREATE INDEX outbound_message_open ON outbound_message (instance, id) WHERE state IN ('pending', 'sending')`,
+      `CREATE INDEX outbound_message_by_conversation ON outbound_message (conversation_ref) WHERE conversation_ref IS NOT NULL`,
+    ],
+  },
+];

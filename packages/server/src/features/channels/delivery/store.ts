@@ -1,0 +1,313 @@
+import type { DeliveryState } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { PartRow } from './api.ts';
+
+/** Open parts of all instances; beyond, messages are refused (`queue_full`). */
+export const maxOpen = 10_000;
+/** Ended parts are kept this long. */
+export const keptMs = 30 * 24 * 60 * 60_000;
+
+const columns = [
+  'id',
+  'opKey',
+  'part',
+  'parts',
+  'digest',
+  'instance',
+  'channelType',
+  'conversationId',
+  'threadId',
+  'conversationKind',
+  'text',
+  'state',
+  'attempts',
+  'notBeforeMs',
+  'expiresAtMs',
+  'bootId',
+  'platformId',
+  'errorKind',
+  'error',
+  'agentId',
+  'principalId',
+  'conversationRef',
+  'turnId',
+  'createdAtMs',
+  'endedAtMs',
+] as const;
+
+const insert = query<PartRow>(({ db, each }) =>
+  db
+    .insertInto('outboundMessage')
+    .values(each(columns))
+    .onConflict((conflict) => conflict.columns(['opKey', 'part']).doNothing()),
+);
+const countOpen = query<object, { n: number }>(({ db, sql }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(sql<number>`count(*)`.as('n'))
+    .where(sql<boolean>`state in ('pending', 'sending')`),
+);
+
+/** Stores the parts of a message for sending, in the transaction of what it reports. A repeat under the same key stores nothing. */
+export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<void> {
+  const open = (await tx.get(countOpen, {}))?.n ?? 0;
+  const full = { state: 'rejected', errorKind: 'queue_full', error: `More than ${maxOpen} messages wait to be sent` } as const;
+  for (const part of parts) await tx.run(insert, open < maxOpen ? part : { ...part, ...full, endedAtMs: part.createdAtMs });
+}
+
+/** `addParts` as an operation. */
+export const enqueueParts = operation('delivery.enqueue', (tx, { parts }: { readonly parts: readonly PartRow[] }) => addParts(tx, parts));
+
+const byId = query<{ id: string }, PartRow>(({ db, p }) => db.selectFrom('outboundMessage').select(columns).where('id', '=', p('id')).forUpdate());
+const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(columns)
+    .where(
+      sql<boolean>`id in (select min(id) from outbound_message where instance = ${p('instance')} and state in ('pending', 'sending')
+        group by conversation_id, thread_id)`,
+    )
+    .orderBy('id')
+    .limit(256),
+);
+
+/** Returns the oldest open part of each conversation of an instance. */
+export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartRow[]> => tx.all(heads, input));
+
+const begin = query<{ id: string; bootId: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({ state: 'sending', bootId: p('bootId'), attempts: sql<number>`attempts + 1` })
+    .where('id', '=', p('id'))
+    .where('state', '=', 'pending'),
+);
+
+/** Claims a part, before anything of it leaves; false when it is not pending any more, or too old, which ends it. */
+export const beginSend = operation(
+  'delivery.begin',
+  async (tx, { id, bootId, atMs }: { readonly id: string; readonly bootId: string; readonly atMs: number }): Promise<boolean> => {
+    const row = await tx.get(byId, { id });
+    if (row?.state !== 'pending') return false;
+    if (row.expiresAtMs <= atMs) {
+      await endMessage(tx, row, {
+        state: 'expired',
+        errorKind: row.errorKind ?? 'expired',
+        error: row.error ?? 'It could not be sent in time',
+        atMs,
+      });
+      return false;
+    }
+    return (await tx.run(begin, { id, bootId })).changes > 0;
+  },
+);
+
+const setEnd = query<{
+  id: string;
+  state: DeliveryState;
+  platformId: string | null;
+  errorKind: string | null;
+  error: string | null;
+  notBeforeMs: number;
+  endedAtMs: number | null;
+}>(({ db, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({
+      state: p('state'),
+      platformId: p('platformId'),
+      errorKind: p('errorKind'),
+      error: p('error'),
+      notBeforeMs: p('notBeforeMs'),
+      endedAtMs: p('endedAtMs'),
+      bootId: null,
+    })
+    .where('id', '=', p('id')),
+);
+const setRest = query<{ opKey: string; part: number; from: DeliveryState; to: DeliveryState; endedAtMs: number | null }>(({ db, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({ state: p('to'), endedAtMs: p('endedAtMs') })
+    .where('opKey', '=', p('opKey'))
+    .where('part', '>', p('part'))
+    .where('state', '=', p('from')),
+);
+
+interface PartEnd {
+  readonly state: DeliveryState;
+  readonly platformId?: string | undefined;
+  readonly errorKind?: string | undefined;
+  readonly error?: string | undefined;
+  readonly atMs: number;
+}
+
+/** Ends a part; the later parts of its message wait for a decision about it, or end with it. */
+async function endMessage(tx: Tx, row: PartRow, { state, platformId, errorKind, error, atMs }: PartEnd): Promise<void> {
+  const end = { platformId: platformId ?? row.platformId, errorKind: errorKind ?? null, error: error ?? null };
+  await tx.run(setEnd, { id: row.id, state, ...end, notBeforeMs: row.notBeforeMs, endedAtMs: atMs });
+  const { opKey, part } = row;
+  if (state === 'accepted') await tx.run(setRest, { opKey, part, from: 'held', to: 'pending', endedAtMs: null });
+  else if (state === 'unknown') await tx.run(setRest, { opKey, part, from: 'pending', to: 'held', endedAtMs: null });
+  else for (const from of ['pending', 'held'] as const) await tx.run(setRest, { opKey, part, from, to: state, endedAtMs: atMs });
+}
+
+export interface SendEnd {
+  readonly id: string;
+  readonly bootId: string;
+  readonly is: 'accepted' | 'rejected' | 'unknown' | 'retry';
+  readonly platformId?: string | undefined;
+  readonly errorKind?: string | undefined;
+  readonly error?: string | undefined;
+  /** Time of the next try, for a retry. */
+  readonly notBeforeMs?: number | undefined;
+  readonly atMs: number;
+}
+
+/** Stores what became of a send; undefined when this process is not the one that sends it. */
+export async function finishSend(tx: Tx, { id, bootId, is, notBeforeMs, ...end }: SendEnd): Promise<PartRow | undefined> {
+  const row = await tx.get(byId, { id });
+  if (row?.state !== 'sending' || row.bootId !== bootId) return undefined;
+  if (is !== 'retry') {
+    await endMessage(tx, row, { state: is, ...end });
+    return row;
+  }
+  const { errorKind = null, error = null } = end;
+  await tx.run(setEnd, { id, state: 'pending', platformId: null, errorKind, error, notBeforeMs: notBeforeMs ?? end.atMs, endedAtMs: null });
+  return row;
+}
+
+const leftSending = query<{ instance: string; bootId: string }, PartRow>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(columns)
+    .where('instance', '=', p('instance'))
+    .where(sql<boolean>`state in ('pending', 'sending')`)
+    .where('state', '=', 'sending')
+    .where('bootId', '<>', p('bootId'))
+    .orderBy('id'),
+);
+
+/** Marks what an earlier process was sending: it may have been sent. Returns these parts. */
+export async function markLeft(
+  tx: Tx,
+  { instance, bootId, atMs }: { readonly instance: string; readonly bootId: string; readonly atMs: number },
+): Promise<PartRow[]> {
+  const rows = await tx.all(leftSending, { instance, bootId });
+  for (const row of rows)
+    await endMessage(tx, row, { state: 'unknown', errorKind: 'interrupted', error: 'The daemon ended before the platform confirmed it', atMs });
+  return rows;
+}
+
+const stages = query<object, { state: DeliveryState; channelType: string; n: number }>(({ db, sql }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(['state', 'channelType', sql<number>`count(*)`.as('n')])
+    .groupBy(['state', 'channelType']),
+);
+
+export const countStages = operation('delivery.stages', (tx) => tx.all(stages, {}));
+
+interface Page {
+  readonly state: DeliveryState | null;
+  readonly instance: string | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** Returns parts, newest first, with their number. */
+export const listParts = operation(
+  'delivery.list',
+  async (tx, { state, instance, offset, limit }: Page): Promise<{ rows: PartRow[]; total: number }> => {
+    const rows = await tx.build<PartRow>((db) => {
+      let from = db.selectFrom('outboundMessage');
+      if (state !== null) from = from.where('state', '=', state);
+      if (instance !== null) from = from.where('instance', '=', instance);
+      return from.select(columns).orderBy('id', 'desc').offset(offset).limit(limit);
+    });
+    const [count] = await tx.build<{ n: number }>((db, sql) => {
+      let from = db.selectFrom('outboundMessage').select(sql<number>`count(*)`.as('n'));
+      if (state !== null) from = from.where('state', '=', state);
+      if (instance !== null) from = from.where('instance', '=', instance);
+      return from;
+    });
+    return { rows, total: count?.n ?? 0 };
+  },
+);
+
+export interface Decision {
+  readonly id: string;
+  readonly as: 'resend' | 'accepted' | 'rejected';
+  readonly expiresAtMs: number;
+  readonly audit: AuditRow;
+  readonly atMs: number;
+}
+
+const reopen = query<{ id: string; atMs: number; expiresAtMs: number }>(({ db, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({ state: 'pending', attempts: 0, notBeforeMs: p('atMs'), expiresAtMs: p('expiresAtMs'), endedAtMs: null, bootId: null })
+    .where('id', '=', p('id')),
+);
+const extend = query<{ opKey: string; part: number; expiresAtMs: number }>(({ db, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({ expiresAtMs: p('expiresAtMs') })
+    .where('opKey', '=', p('opKey'))
+    .where('part', '>', p('part')),
+);
+
+const decidable: Readonly<Record<Decision['as'], readonly DeliveryState[]>> = {
+  resend: ['unknown', 'rejected', 'expired'],
+  accepted: ['unknown'],
+  rejected: ['unknown'],
+};
+
+/** Carries out what an operator decided about a part. */
+export const decidePart = operation('delivery.decide', async (tx, { id, as, expiresAtMs, audit, atMs }: Decision): Promise<PartRow> => {
+  const row = await tx.get(byId, { id });
+  if (row === undefined) throw new AppError('not_found', 'Message not found', { param: 'deliveryId' });
+  if (!decidable[as].includes(row.state))
+    throw new AppError('precondition_failed', `The message is ${row.state}: expected ${decidable[as].join(' or ')}`, { param: 'deliveryId' });
+  const { opKey, part } = row;
+  await tx.run(extend, { opKey, part, expiresAtMs });
+  if (as === 'resend') {
+    await tx.run(reopen, { id, atMs, expiresAtMs });
+    for (const from of ['held', 'rejected', 'expired'] as const) await tx.run(setRest, { opKey, part, from, to: 'pending', endedAtMs: null });
+  } else await endMessage(tx, row, { state: as, errorKind: row.errorKind ?? undefined, error: row.error ?? undefined, atMs });
+  await appendAudit(tx, audit);
+  const decided = await tx.get(byId, { id });
+  if (decided === undefined) throw new Error('the message is gone');
+  return decided;
+});
+
+const old = query<{ beforeId: string; limit: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select('id')
+    .where('id', '<', p('beforeId'))
+    .where(sql<boolean>`state not in ('pending', 'sending')`)
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+/** Deletes some ended parts; returns how many. */
+export const pruneParts = operation(
+  'delivery.prune',
+  async (tx, { beforeId, limit }: { readonly beforeId: string; readonly limit: number }): Promise<number> => {
+    const ids = (await tx.all(old, { beforeId, limit })).map(({ id }) => id);
+    if (ids.length > 0) await tx.build((db) => db.deleteFrom('outboundMessage').where('id', 'in', ids));
+    return ids.length;
+  },
+);
+
+const forget = query<{ conversationRef: string }>(({ db, p }) =>
+  db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')),
+);
+
+/** Deletes what was sent and waits to be sent for a conversation that is being deleted. */
+export async function forgetParts(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(forget, input);
+}
+
+export const deliveryOperations = [enqueueParts, readHeads, beginSend, countStages, listParts, decidePart, pruneParts];

@@ -1,0 +1,38 @@
+import type { DeliveryState } from '@gatehouse/contract';
+
+/** Rows of `outbound_message`: one part of a message to a platform. */
+interface OutboundMessageTable {
+  readonly id: string;
+  /** What the message is for: the same key sends nothing again. */
+  readonly opKey: string;
+  readonly part: number;
+  readonly parts: number;
+  readonly digest: string;
+  readonly instance: string;
+  readonly channelType: string;
+  readonly conversationId: string;
+  readonly threadId: string | null;
+  readonly conversationKind: 'direct' | 'shared';
+  readonly text: string;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  readonly notBeforeMs: number;
+  readonly expiresAtMs: number;
+  /** The run of the daemon that is sending it. */
+  readonly bootId: string | null;
+  readonly platformId: string | null;
+  readonly errorKind: string | null;
+  readonly error: string | null;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly conversationRef: string | null;
+  readonly turnId: string | null;
+  readonly createdAtMs: number;
+  readonly endedAtMs: number | null;
+}
+
+declare module '../../../kernel/db/tables.ts' {
+  interface Tables {
+    readonly outboundMessage: OutboundMessageTable;
+  }
+}

@@ -1,0 +1,1 @@
+export type { InstanceConfig } from './config.ts';

@@ -1,0 +1,159 @@
+import { randomInt } from 'node:crypto';
+import type { ChannelState } from '@gatehouse/contract';
+import type { Ended, ReceivedMessage } from '../../../channels/port.ts';
+import type { Core } from '../../../kernel/core.ts';
+import type { Sender } from '../delivery/api.ts';
+import type { InstanceConfig } from './config.ts';
+import type { OpenedPlatform, OpenPlatform } from './platforms.ts';
+
+export interface InstanceDeps extends Core {
+  readonly open: OpenPlatform;
+  readonly take: (instance: string, config: InstanceConfig, received: readonly ReceivedMessage[]) => Promise<readonly string[]>;
+  readonly createSender: (instance: string, platform: OpenedPlatform, onSent: () => void) => Sender;
+}
+
+/** Between two connects: doubled from the first to the last, with jitter; of one that stays up for a minute the count begins again. */
+const firstPauseMs = 1_000;
+const longestPauseMs = 300_000;
+const steadyMs = 60_000;
+/** Another client uses the account. */
+const conflictPauseMs = 60_000;
+
+/** One configured channel: connects, takes in, sends, and connects again; nothing that happens to it touches another one. */
+export class Instance {
+  readonly name: string;
+  readonly config: InstanceConfig;
+  state: ChannelState = 'startup-grace';
+  stateChangedAtMs: number;
+  lastCheckedAtMs: number | undefined;
+  lastMessageAtMs: number | undefined;
+  lastSentAtMs: number | undefined;
+  connectedAtMs: number | undefined;
+  error: string | undefined;
+  failures = 0;
+  connects = 0;
+  readonly dropped = new Map<string, number>();
+  readonly #deps: InstanceDeps;
+  readonly #ending = new AbortController();
+  #sender: Sender | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(deps: InstanceDeps, name: string, config: InstanceConfig) {
+    this.#deps = deps;
+    this.name = name;
+    this.config = config;
+    this.stateChangedAtMs = deps.clock.now();
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** A message waits to be sent. */
+  wake(): void {
+    this.#sender?.wake();
+  }
+
+  /** Resolves when it is disconnected. */
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#running;
+    this.#setState('disabled');
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log, open } = this.#deps;
+    const { signal } = this.#ending;
+    try {
+      const platform = await open(this.config, { clock, log });
+      const sender = this.#deps.createSender(this.name, platform, () => (this.lastSentAtMs = clock.now()));
+      this.#sender = sender;
+      while (!signal.aborted) {
+        const pauseMs = await this.#connect(platform, sender);
+        if (pauseMs === undefined) return;
+        await this.#pause(pauseMs);
+      }
+    } catch (error) {
+      log.error({ err: error, instance: this.name }, 'A channel failed');
+      this.#setState('errored', 'An internal error; the log has it');
+    }
+  }
+
+  /** Connects once, until the connection ends; returns the time until the next try, undefined for none. */
+  async #connect({ adapter }: OpenedPlatform, sender: Sender): Promise<number | undefined> {
+    const { clock, log, take } = this.#deps;
+    const { signal } = this.#ending;
+    const sending = new AbortController();
+    let sent: Promise<void> | undefined;
+    this.connects += 1;
+    const ended = await adapter.run(signal, {
+      take: async (received) => {
+        const dropped = await take(this.name, this.config, received);
+        for (const reason of dropped) this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
+        this.lastMessageAtMs = clock.now();
+      },
+      alive: () => (this.lastCheckedAtMs = clock.now()),
+      connected: (name) => {
+        this.connectedAtMs = clock.now();
+        log.info({ instance: this.name, name }, 'Channel connected');
+        this.#setState('healthy');
+        sent ??= sender.run(sending.signal);
+      },
+    });
+    sending.abort();
+    await sent;
+    return this.#pauseAfter(ended);
+  }
+
+  #pauseAfter({ ended, text }: Ended): number | undefined {
+    const { clock, log } = this.#deps;
+    const wasSteady = this.connectedAtMs !== undefined && clock.now() - this.connectedAtMs >= steadyMs;
+    const wasConnected = this.connectedAtMs !== undefined;
+    this.connectedAtMs = undefined;
+    if (ended === 'stopped' || this.#ending.signal.aborted) return undefined;
+    this.failures = wasSteady ? 1 : this.failures + 1;
+    log.warn({ instance: this.name, ended, reason: text, failures: this.failures }, 'Channel disconnected');
+    if (ended === 'unauthorized') {
+      this.#setState('unauthorized', text);
+      return undefined;
+    }
+    this.#setState(wasConnected ? 'disconnected' : 'errored', text);
+    if (ended === 'conflict') return conflictPauseMs;
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.failures - 1, 20));
+    return Math.round(pauseMs * 0.75) + randomInt(Math.ceil(pauseMs / 4));
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { signal } = this.#ending;
+    return new Promise((resolve) => {
+      const cancel = this.#deps.clock.after(ms, resolve);
+      signal.addEventListener(
+        'abort',
+        () => {
+          cancel();
+          resolve();
+        },
+        { once: true },
+      );
+    });
+  }
+
+  #setState(next: ChannelState, error?: string): void {
+    const { bus, clock } = this.#deps;
+    this.error = next === 'healthy' ? undefined : (error ?? this.error);
+    if (next === this.state) return;
+    const previousState = this.state;
+    this.state = next;
+    this.stateChangedAtMs = clock.now();
+    bus.emit('diagnostic:channel_health', {
+      channelType: this.config.type,
+      channelInstanceId: this.name,
+      previousState,
+      currentState: next,
+      connectionMode: 'socket',
+      error: this.error ?? null,
+      lastMessageAt: this.lastMessageAtMs ?? null,
+      timestamp: clock.now(),
+    });
+  }
+}

@@ -1,0 +1,264 @@
+import { createHmac, randomInt } from 'node:crypto';
+import type { ResultInput } from '@gatehouse/contract';
+import type { ReceivedMessage } from '../../../channels/port.ts';
+import { AppError } from '../../../kernel/app-error.ts';
+import { announceAudit, auditRow } from '../../../kernel/audit.ts';
+import { headOf } from '../../../kernel/cut-text.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { idBefore, newId, newTraceId } from '../../../kernel/ids.ts';
+import { RateLimiter } from '../../../kernel/limiter.ts';
+import { repeat } from '../../../kernel/timers.ts';
+import type { AgentsApi } from '../../agents/agents/api.ts';
+import type { ConversationTarget } from '../../conversations/sessions/api.ts';
+import type { DurableWork, NewWork } from '../../unattended/durable/api.ts';
+import type { Destination, OutgoingMessage, PartRow } from '../delivery/api.ts';
+import type { InstanceConfig } from '../instances/api.ts';
+import { judge, type Trust } from './gate.ts';
+import { principalOfGroup, principalOfSender, sessionKeyOf } from './identity.ts';
+import { createRunMessage, messageLimits, type MessageWork, type RunMessageDeps } from './run-message.ts';
+import {
+  approvePairing,
+  findPairing,
+  keptMs,
+  type ListedMessage,
+  listMessages,
+  listPairings,
+  messageKind,
+  type MessageRow,
+  type PairingRow,
+  pruneMessages,
+  removePairing,
+} from './store.ts';
+
+interface Intake {
+  readonly row: MessageRow;
+  readonly work?: NewWork | undefined;
+  readonly pairing?: PairingRow | undefined;
+  readonly reply?: readonly PartRow[] | undefined;
+  readonly replyWhenFull?: readonly PartRow[] | undefined;
+}
+
+export interface MessagesDeps extends RunMessageDeps {
+  readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
+  readonly durable: DurableWork;
+  /** Commits messages with what follows from them; returns the ids of those that are new. */
+  readonly accept: Operation<{ readonly messages: readonly Intake[] }, string[]>;
+  readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof sessionKeyOf>) => ConversationTarget;
+  /** Returns the principal of a person of the configuration, or of tokens. */
+  readonly principalOfPerson: (name: string) => string;
+  /** Key of the digests of pairing codes. */
+  readonly pairingKey: Buffer;
+}
+
+type Methods = HandlersOf<'channels.messages' | 'channels.pairings' | 'channels.pair' | 'channels.unpair'>;
+
+/** Longer messages are cut before they reach an agent. */
+const maxText = 32_768;
+const shownText = 2_000;
+const codeLifeMs = 60 * 60_000;
+/** Without characters that look alike. */
+const codeAlphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
+const codeLength = 8;
+const pruneMs = 60 * 60_000;
+const prunedAtOnce = 500;
+
+/** Takes in messages of platforms: who is answered, by which agent, in which conversation, and with whose authority. */
+export function createMessages(deps: MessagesDeps) {
+  const { db, bus, clock, log, agents, delivery, durable } = deps;
+  const { run, gaveUp, active } = createRunMessage(deps);
+  durable.handle(messageKind, run, { ...messageLimits, gaveUp });
+  const wrongCodes = new RateLimiter({ limit: 5, windowMs: 60 * 60_000, clock });
+  const macOf = (code: string): string => createHmac('sha256', deps.pairingKey).update(code.toUpperCase()).digest('base64url');
+
+  /** Returns what is to be stored of a message; a reason when nothing is. */
+  async function plan(instance: string, config: InstanceConfig, message: ReceivedMessage): Promise<Intake | 'unmentioned'> {
+    const pairing = message.conversationKind === 'direct' ? await db.read(findPairing, { instance, senderId: message.senderId }) : undefined;
+    const judgement = judge(message, config, pairing);
+    if (judgement.is === 'unmentioned') return 'unmentioned';
+    const to = destinationOf(instance, config, message);
+    const agentId = config.agent ?? agents.defaultId;
+    const row: MessageRow = {
+      ...to,
+      id: newId('cm'),
+      eventKey: message.eventKey ?? null,
+      senderId: message.senderId,
+      senderName: message.senderName,
+      text: headOf(message.text, maxText),
+      verdict: 'turn',
+      agentId,
+      conversationRef: null,
+      sentAtMs: message.sentAtMs,
+      receivedAtMs: clock.now(),
+    };
+    if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing);
+    if (judgement.is === 'pairing') return planPairing(row, to);
+    return { row: { ...row, verdict: judgement.is } };
+  }
+
+  /** The principal of a person may change when it gets its first token, so it is looked up. */
+  const principalOf = (pairing: PairingRow | undefined, sender: { readonly instance: string; readonly senderId: string }): string =>
+    pairing?.person == null ? (pairing?.principalId ?? principalOfSender(sender)) : deps.principalOfPerson(pairing.person);
+
+  function planTurn(row: MessageRow, to: Destination, trust: Trust, pairing: PairingRow | undefined): Intake {
+    const { agentId, senderId, senderName, text } = row;
+    const agent = agents.find(agentId);
+    const principalId = to.conversationKind === 'shared' ? principalOfGroup(to) : principalOf(pairing, { ...to, senderId });
+    const target = deps.targetOf(agentId, principalId, sessionKeyOf(to, principalId));
+    const stored = { ...row, conversationRef: target.ref };
+    const say = (what: 'suspended' | 'full', reply: string): readonly PartRow[] =>
+      delivery.partsOf({ opKey: `${what}:${row.id}`, to, text: reply, agentId, principalId, conversationRef: target.ref, turnId: null });
+    if (agent === undefined || agent.suspended)
+      return { row: { ...stored, verdict: 'suspended' }, reply: say('suspended', 'The agent is suspended. Your message was recorded.') };
+    const payload: MessageWork = { target, to, senderId, senderName, text, trust, traceId: newTraceId() };
+    const work = {
+      id: newId('wi'),
+      kind: messageKind,
+      key: row.id,
+      digest: '',
+      agentId,
+      payload,
+      fits: durable.fits(messageKind),
+      atMs: row.receivedAtMs,
+    };
+    return { row: stored, work, replyWhenFull: say('full', 'Too many messages wait. Write again in a while.') };
+  }
+
+  function planPairing(row: MessageRow, to: Destination): Intake {
+    const code = Array.from({ length: codeLength }, () => codeAlphabet[randomInt(codeAlphabet.length)]).join('');
+    const { instance, channelType, senderId, senderName, receivedAtMs, agentId } = row;
+    const pairing: PairingRow = {
+      id: newId('pr'),
+      instance,
+      channelType,
+      senderId,
+      senderName,
+      conversationId: to.conversationId,
+      codeMac: macOf(code),
+      person: null,
+      principalId: null,
+      requestedAtMs: receivedAtMs,
+      expiresAtMs: receivedAtMs + codeLifeMs,
+    };
+    const text = `This agent answers people whom its operator approved. Give the operator this code, valid for an hour: ${code}`;
+    const principalId = principalOfSender(row);
+    const reply = delivery.partsOf({ opKey: `pairing:${pairing.id}`, to, text, agentId, principalId, conversationRef: null, turnId: null });
+    return { row: { ...row, verdict: 'pairing' }, pairing, reply };
+  }
+
+  const pruning = repeat({
+    clock,
+    everyMs: pruneMs,
+    firstMs: pruneMs / 6,
+    async run() {
+      const dropped = await db.write(pruneMessages, { beforeId: idBefore('cm', clock.ageNow() - keptMs), limit: prunedAtOnce });
+      return dropped >= prunedAtOnce ? 1_000 : pruneMs;
+    },
+    onError: (error) => log.error({ err: error }, 'Failed to delete old messages of channels'),
+  });
+
+  const methods: Methods = {
+    'channels.messages': async ({ channel_instance_id: instance = null, offset, limit }) => {
+      const { rows, total } = await db.read(listMessages, { instance, offset, limit });
+      return { messages: rows.map(shownMessage), total };
+    },
+    'channels.pairings': async ({ state = null, offset, limit }) => {
+      const { rows, total } = await db.read(listPairings, { state, atMs: clock.now(), offset, limit });
+      return { pairings: rows.map(shownPairing), total };
+    },
+    'channels.pair': async ({ code, person }, call) => {
+      const { principalId: caller } = call.identity;
+      const quota = wrongCodes.peek(caller);
+      if (!quota.allowed) throw new AppError('rate_limited', 'Too many wrong codes', { retryAfterMs: quota.resetMs });
+      const atMs = clock.now();
+      const audit = auditRow(call, atMs, { actionType: 'channels.pair', classification: 'security' });
+      const personPrincipalId = person === undefined ? null : deps.principalOfPerson(person);
+      const row = await db.write(approvePairing, { codeMac: macOf(code), person: person ?? null, personPrincipalId, audit, atMs });
+      if (row === undefined) {
+        wrongCodes.take(caller);
+        throw new AppError('not_found', 'No request has this code: it is wrong, used, or older than an hour', { param: 'code' });
+      }
+      announceAudit(bus, { ...audit, target: row.id });
+      greet(row);
+      return shownPairing(row);
+    },
+    'channels.unpair': async ({ pairingId }, call) => {
+      const audit = auditRow(call, clock.now(), { actionType: 'channels.unpair', classification: 'security', target: pairingId });
+      await db.write(removePairing, { id: pairingId, audit });
+      announceAudit(bus, audit);
+      return { pairingId, removed: true };
+    },
+  };
+
+  /** Notifies the sender, as far as that is possible: the approval is stored already. */
+  function greet({ id, instance, channelType, conversationId, principalId }: PairingRow): void {
+    const agentId = deps.configOf(instance)?.agent ?? agents.defaultId;
+    const to: Destination = { instance, channelType, conversationId, threadId: null, conversationKind: 'direct' };
+    const text = 'You are approved. Write what you want to know.';
+    const message: OutgoingMessage = {
+      opKey: `paired:${id}`,
+      to,
+      text,
+      agentId,
+      principalId: principalId ?? '',
+      conversationRef: null,
+      turnId: null,
+    };
+    delivery.send(message).catch((error: unknown) => log.warn({ err: error, pairingId: id }, 'Failed to notify a sender of the approval'));
+  }
+
+  return {
+    methods,
+    activeRuns: active,
+    /** Stores messages; returns how many were only counted. Rejects when they could not be stored. */
+    async take(instance: string, config: InstanceConfig, received: readonly ReceivedMessage[]): Promise<readonly string[]> {
+      const plans = await Promise.all(received.map((message) => plan(instance, config, message)));
+      const messages = plans.flatMap((one) => (one === 'unmentioned' ? [] : [one]));
+      const dropped = plans.flatMap((one) => (one === 'unmentioned' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));
+      if (messages.length === 0) return dropped;
+      await db.write(deps.accept, { messages });
+      if (messages.some(({ work }) => work !== undefined)) durable.wake(messageKind);
+      if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
+      return dropped;
+    },
+    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
+  };
+}
+
+function destinationOf(instance: string, config: InstanceConfig, { conversationId, threadId, conversationKind }: ReceivedMessage): Destination {
+  return { instance, channelType: config.type, conversationId, threadId: threadId ?? null, conversationKind };
+}
+
+function shownMessage(row: ListedMessage): ResultInput<'channels.messages'>['messages'][number] {
+  const { id, senderId, senderName, text, verdict, agentId, conversationRef, state, sentAtMs, receivedAtMs } = row;
+  const { channelType, instance, conversationId, threadId, conversationKind } = row;
+  return {
+    messageId: id,
+    endpoint: { channelType, channelInstanceId: instance, conversationId, ...(threadId !== null && { threadId }), conversationKind },
+    senderId,
+    senderName,
+    text: headOf(text, shownText),
+    verdict,
+    agentId,
+    conversationRef,
+    state,
+    sentAt: sentAtMs,
+    receivedAt: receivedAtMs,
+  };
+}
+
+function shownPairing(row: PairingRow): ResultInput<'channels.pair'> {
+  const { id, channelType, instance, senderId, senderName, codeMac, person, principalId, requestedAtMs, expiresAtMs } = row;
+  return {
+    pairingId: id,
+    channelType,
+    channelInstanceId: instance,
+    senderId,
+    senderName,
+    state: codeMac === null ? 'approved' : 'pending',
+    person,
+    principalId,
+    requestedAt: requestedAtMs,
+    expiresAt: expiresAtMs,
+  };
+}

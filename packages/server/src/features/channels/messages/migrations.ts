@@ -1,0 +1,43 @@
+import type {} from './tables.ts';
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const channelMessageMigrations: readonly Migration[] = [
+  {
+    id: '210-channel-messages',
+    up: [
+      `CREATE TABLE channel_message (
+        id TEXT PRIMARY KEY,
+        instance TEXT NOT NULL,
+        channel_type TEXT NOT NULL,
+        event_key TEXT,
+        conversation_id TEXT NOT NULL,
+        thread_id TEXT,
+        conversation_kind TEXT NOT NULL,
+        sender_id TEXT NOT NULL,
+        sender_name TEXT NOT NULL,
+        text TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        conversation_ref TEXT,
+        sent_at_ms INTEGER NOT NULL,
+        received_at_ms INTEGER NOT NULL
+      )`,
+      `CREATE UNIQUE INDEX channel_message_by_event ON channel_message (instance, event_key) WHERE event_key IS NOT NULL`,
+      `CREATE INDEX channel_message_by_conversation ON channel_message (conversation_ref) WHERE conversation_ref IS NOT NULL`,
+      `CREATE TABLE channel_pairing (
+        id TEXT PRIMARY KEY,
+        instance TEXT NOT NULL,
+        channel_type TEXT NOT NULL,
+        sender_id TEXT NOT NULL,
+        sender_name TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        code_mac TEXT,
+        person TEXT,
+        principal_id TEXT,
+        requested_at_ms INTEGER NOT NULL,
+        expires_at_ms INTEGER,
+        UNIQUE (instance, sender_id)
+      )`,
+    ],
+  },
+];

@@ -1,0 +1,208 @@
+import { AgentId, ConversationRef, once, PrintedSessionKey } from '@gatehouse/contract';
+import { hash } from 'node:crypto';
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Core } from '../../../kernel/core.ts';
+import { newId } from '../../../kernel/ids.ts';
+import { refusedEffects } from '../../../runtime/refused-effects.ts';
+import type { TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
+import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
+import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
+import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
+import type { InstanceConfig } from '../instances/api.ts';
+import { findPairing } from './store.ts';
+
+/** Work of a message with everything its turn needs: the list of messages may be pruned, and the configuration change. */
+export const MessageWork = once(() =>
+  z.strictObject({
+    target: z.strictObject({ ref: ConversationRef, sessionKey: PrintedSessionKey, agentId: AgentId, principalId: z.string() }),
+    /** Destination of the answer: the origin of the message, whatever happens later. */
+    to: z.strictObject({
+      instance: z.string(),
+      channelType: z.string(),
+      conversationId: z.string(),
+      threadId: z.string().nullable(),
+      conversationKind: z.enum(['direct', 'shared']),
+    }),
+    senderId: z.string(),
+    senderName: z.string(),
+    text: z.string(),
+    trust: z.enum(['owner', 'member', 'guest']),
+    traceId: z.string(),
+  }),
+);
+export type MessageWork = z.input<ReturnType<typeof MessageWork>>;
+
+/** Turns of channels at the same time; agents have their own limits too. */
+export const messageLimits = { concurrency: 64, maxAttempts: 5 };
+/** Returns 5 s, 10 s, 20 s, 40 s. */
+const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
+
+export interface RunMessageDeps extends Core {
+  readonly turns: Pick<TurnsApi, 'runDurably'>;
+  readonly durable: Pick<DurableWork, 'waitFor'>;
+  readonly inbox: InboxApi;
+  readonly delivery: DeliveryApi;
+  readonly endWithMessage: EndWithMessage;
+  /** The configuration of an enabled instance. */
+  readonly configOf: (instance: string) => InstanceConfig | undefined;
+}
+
+/** Answers a message of a platform: runs its turn, and stores the answer for sending in the commit of the turn. */
+export function createRunMessage(deps: RunMessageDeps): {
+  readonly run: WorkHandler;
+  readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
+  /** Turns of an instance that run now. */
+  readonly active: (instance: string) => number;
+} {
+  const { db, clock, log, delivery } = deps;
+  const active = new Map<string, number>();
+  const count = (instance: string, change: 1 | -1) => active.set(instance, (active.get(instance) ?? 0) + change);
+
+  /** Alerts the operator that an accepted message gets no answer. */
+  async function giveUp(item: WorkItem, work: MessageWork, errorKind: string, cause: string): Promise<void> {
+    const { id, owner, fence } = item;
+    const atMs = clock.now();
+    const inbox = alertOf(item, work, `got no answer: ${cause}`, atMs);
+    log.warn({ messageId: item.key, workId: id, instance: work.to.instance, errorKind }, 'Message of a channel got no answer');
+    if (await db.write(deps.endWithMessage, { id, owner, fence, state: 'failed', errorKind, inbox, atMs })) deps.inbox.announce(inbox);
+  }
+
+  /** Whether the sender may still write: what was configured or approved may have ended since. */
+  async function mayStill({ to: { instance, conversationKind }, senderId, trust }: MessageWork): Promise<boolean> {
+    const config = deps.configOf(instance);
+    if (config === undefined) return false;
+    if (trust === 'owner') return config.owners.includes(senderId);
+    if (conversationKind === 'shared') return config.groups.policy === 'enabled';
+    if (trust === 'guest') return config.dm.policy === 'open';
+    return config.dm.allowFrom.includes(senderId) || (await db.read(findPairing, { instance, senderId }))?.principalId != null;
+  }
+
+  return {
+    async run(item, signal) {
+      const work = MessageWork().parse(item.payload);
+      const { id: workId, owner, fence } = item;
+      if (!item.resumed && !(await mayStill(work))) {
+        await giveUp(item, work, 'not_allowed', 'its sender may not write any more, or the channel was disabled');
+        return 'settled';
+      }
+      let alert: InboxMessage | undefined;
+      count(work.to.instance, 1);
+      try {
+        const outcome = await deps.turns.runDurably(
+          {
+            workId,
+            owner,
+            fence,
+            origin: 'channel',
+            // Words of people whom the operator did not approve have the authority of an untrusted origin.
+            ...(work.trust === 'guest' && { authority: 'webhook' as const }),
+            target: work.target,
+            ...textsOf(work),
+            kept: true,
+            operation: 'interactive',
+            refs: { messageId: item.key },
+            settle: (ended) => {
+              const wait = deps.durable.waitFor(item, ended);
+              if (wait !== undefined) return wait;
+              const ending = endOf({ item, work, atMs: clock.now() }, ended);
+              alert = ending.alert;
+              const answer = answerOf(item, work, ended);
+              const alongside = [
+                ...(answer === undefined ? [] : [delivery.sendCall(answer)]),
+                ...(alert === undefined ? [] : [deps.inbox.deliverCall(alert)]),
+              ];
+              return { ...ending.end, alongside };
+            },
+          },
+          callOf(work, item, signal),
+        );
+        if (!outcome.settled) return 'settled';
+        delivery.wake(work.to.instance);
+        if (alert !== undefined) deps.inbox.announce(alert);
+        return 'settled';
+      } catch (error) {
+        // A busy agent may accept the turn later; other errors are logged by the work itself.
+        if (!(error instanceof AppError) || signal.aborted) throw error;
+        if (error.code === 'not_found') {
+          await giveUp(item, work, error.code, error.message);
+          return 'settled';
+        }
+        return { retryAfterMs: waitMs(item), errorKind: error.code };
+      } finally {
+        count(work.to.instance, -1);
+      }
+    },
+    active: (instance) => active.get(instance) ?? 0,
+    async gaveUp(item, errorKind, cause) {
+      if (errorKind !== 'deleted') await giveUp(item, MessageWork().parse(item.payload), errorKind, cause);
+    },
+  };
+}
+
+/** Returns the text of the operator as it is, and that of everybody else inside of a fence. */
+function textsOf({ to, senderName, text, trust }: MessageWork) {
+  if (trust === 'owner' && to.conversationKind === 'direct') return { message: text };
+  const where = to.conversationKind === 'shared' ? `in ${to.conversationId}` : 'directly to you';
+  const who = trust === 'guest' ? 'whom the operator does not know' : trust === 'member' ? 'whom the operator let write to you' : 'the operator';
+  return {
+    message: `${senderName}, ${who}, wrote ${where} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
+    fenced: { text, source: `${to.channelType} message`, ...(trust === 'owner' && { clean: true }) },
+  };
+}
+
+/** Returns the answer to send; undefined when the agent said nothing. */
+function answerOf({ key }: WorkItem, { to, target }: MessageWork, { text, failure, turnId }: TurnOutcome): OutgoingMessage | undefined {
+  const said = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
+  if (said.trim() === '') return undefined;
+  const { agentId, principalId, ref } = target;
+  return { opKey: `answer:${key}`, to, text: said, agentId, principalId, conversationRef: ref, turnId };
+}
+
+function endOf(
+  about: { readonly item: WorkItem; readonly work: MessageWork; readonly atMs: number },
+  { turnId, finishReason, failure, effectsRefused }: TurnOutcome,
+) {
+  const { item, work, atMs } = about;
+  const result = { turnId, finishReason, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
+  if (failure === undefined) {
+    const alert =
+      effectsRefused === undefined ? undefined : messageAbout(item, work, 'refused', `was answered, ${refusedEffects(effectsRefused)}.`, atMs);
+    return { alert, end: { state: 'done' as const, result } };
+  }
+  const alert = failure.transient
+    ? alertOf(item, work, `waited for its model provider and failed: ${failure.cause ?? failure.message}`, atMs)
+    : undefined;
+  return { alert, end: { state: finishReason === 'aborted' ? ('aborted' as const) : ('failed' as const), result, errorKind: failure.kind } };
+}
+
+const alertOf = (item: WorkItem, work: MessageWork, what: string, atMs: number) => messageAbout(item, work, 'failed', what, atMs);
+
+function messageAbout(
+  { key }: WorkItem,
+  { to, senderName, target }: MessageWork,
+  end: 'failed' | 'refused',
+  what: string,
+  atMs: number,
+): InboxMessage {
+  const text = `A message of ${senderName} (${to.channelType}, "${to.instance}") ${what}`;
+  return {
+    id: newId('in'),
+    opKey: `channel:${key}:${end}`,
+    digest: hash('sha256', text),
+    source: 'channel',
+    agentId: target.agentId,
+    conversationRef: target.ref,
+    principalId: target.principalId,
+    level: 'alert',
+    text,
+    atMs,
+  };
+}
+
+/** Returns the call context of the sender, who has no scopes. */
+function callOf({ target, traceId }: MessageWork, { id }: WorkItem, signal: AbortSignal): CallContext {
+  const { principalId, agentId } = target;
+  return { identity: { principalId, tokenId: principalId, scopes: [], agents: [agentId] }, traceId, requestId: id, signal, transport: 'process' };
+}

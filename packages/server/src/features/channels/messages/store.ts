@@ -1,0 +1,266 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { Destination } from '../delivery/api.ts';
+import type { Verdict } from './api.ts';
+import { principalOfSender } from './identity.ts';
+
+/** Kind of the durable work that answers a message; its key is the id of the message. */
+export const messageKind = 'channel';
+/** Messages are listed this long. */
+export const keptMs = 30 * 24 * 60 * 60_000;
+/** Pending pairing requests of an instance. */
+const maxRequests = 3;
+
+export interface MessageRow extends Destination {
+  /** `cm_<uuid>` */
+  readonly id: string;
+  readonly eventKey: string | null;
+  readonly senderId: string;
+  readonly senderName: string;
+  readonly text: string;
+  readonly verdict: Verdict;
+  readonly agentId: string;
+  readonly conversationRef: string | null;
+  readonly sentAtMs: number;
+  readonly receivedAtMs: number;
+}
+
+export interface PairingRow {
+  /** `pr_<uuid>` */
+  readonly id: string;
+  readonly instance: string;
+  readonly channelType: string;
+  readonly senderId: string;
+  readonly senderName: string;
+  /** Conversation of the request, in which its approval is reported. */
+  readonly conversationId: string;
+  readonly codeMac: string | null;
+  readonly person: string | null;
+  readonly principalId: string | null;
+  readonly requestedAtMs: number;
+  readonly expiresAtMs: number | null;
+}
+
+const columns = [
+  'channelMessage.id',
+  'instance',
+  'channelType',
+  'eventKey',
+  'conversationId',
+  'threadId',
+  'conversationKind',
+  'senderId',
+  'senderName',
+  'text',
+  'verdict',
+  'channelMessage.agentId',
+  'conversationRef',
+  'sentAtMs',
+  'receivedAtMs',
+] as const;
+
+const insert = query<MessageRow>(({ db, each }) =>
+  db
+    .insertInto('channelMessage')
+    .values(
+      each([
+        'id',
+        'instance',
+        'channelType',
+        'eventKey',
+        'conversationId',
+        'threadId',
+        'conversationKind',
+        'senderId',
+        'senderName',
+        'text',
+        'verdict',
+        'agentId',
+        'conversationRef',
+        'sentAtMs',
+        'receivedAtMs',
+      ]),
+    )
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+/** Adds a message; false when the platform delivered it before. */
+export async function addMessage(tx: Tx, row: MessageRow): Promise<boolean> {
+  return (await tx.run(insert, row)).changes > 0;
+}
+
+const full = query<{ id: string }>(({ db, p }) => db.updateTable('channelMessage').set({ verdict: 'full' }).where('id', '=', p('id')));
+
+/** Notes that no turn was started, as too many wait. */
+export async function markFull(tx: Tx, input: { readonly id: string }): Promise<void> {
+  await tx.run(full, input);
+}
+
+const pairingColumns = [
+  'id',
+  'instance',
+  'channelType',
+  'senderId',
+  'senderName',
+  'conversationId',
+  'codeMac',
+  'person',
+  'principalId',
+  'requestedAtMs',
+  'expiresAtMs',
+] as const;
+
+const pairingOf = query<{ instance: string; senderId: string }, PairingRow>(({ db, p }) =>
+  db.selectFrom('channelPairing').select(pairingColumns).where('instance', '=', p('instance')).where('senderId', '=', p('senderId')),
+);
+
+/** Returns the pairing of a sender, pending or approved. */
+export const findPairing = operation('channels.findPairing', (tx, input: { readonly instance: string; readonly senderId: string }) =>
+  tx.get(pairingOf, input),
+);
+
+const overdue = query<{ atMs: number }>(({ db, p }) =>
+  db.deleteFrom('channelPairing').where('codeMac', 'is not', null).where('expiresAtMs', '<=', p('atMs')),
+);
+const pending = query<{ instance: string }, { n: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('channelPairing')
+    .select(sql<number>`count(*)`.as('n'))
+    .where('instance', '=', p('instance'))
+    .where('codeMac', 'is not', null),
+);
+const request = query<PairingRow>(({ db, each }) =>
+  db
+    .insertInto('channelPairing')
+    .values(each(pairingColumns))
+    .onConflict((conflict) => conflict.columns(['instance', 'senderId']).doNothing()),
+);
+
+/** Stores a request; false when the sender has one, or too many others wait: then nothing is answered. */
+export async function requestPairing(tx: Tx, row: PairingRow): Promise<boolean> {
+  await tx.run(overdue, { atMs: row.requestedAtMs });
+  if (((await tx.get(pending, { instance: row.instance }))?.n ?? 0) >= maxRequests) return false;
+  return (await tx.run(request, row)).changes > 0;
+}
+
+const byCode = query<{ codeMac: string; atMs: number }, PairingRow>(({ db, p }) =>
+  db.selectFrom('channelPairing').select(pairingColumns).where('codeMac', '=', p('codeMac')).where('expiresAtMs', '>', p('atMs')).forUpdate(),
+);
+const approve = query<{ id: string; person: string | null; principalId: string }>(({ db, p }) =>
+  db
+    .updateTable('channelPairing')
+    .set({ codeMac: null, expiresAtMs: null, person: p('person'), principalId: p('principalId') })
+    .where('id', '=', p('id')),
+);
+
+export interface Approval {
+  readonly codeMac: string;
+  readonly person: string | null;
+  /** Principal of the person; null: that of the sender alone. */
+  readonly personPrincipalId: string | null;
+  readonly audit: AuditRow;
+  readonly atMs: number;
+}
+
+/** Approves the request with this code; undefined when there is none. */
+export const approvePairing = operation(
+  'channels.pair',
+  async (tx, { codeMac, person, personPrincipalId, audit, atMs }: Approval): Promise<PairingRow | undefined> => {
+    const row = await tx.get(byCode, { codeMac, atMs });
+    if (row === undefined) return undefined;
+    const principalId = personPrincipalId ?? principalOfSender(row);
+    await tx.run(approve, { id: row.id, person, principalId });
+    const metadata = { instance: row.instance, senderId: row.senderId, ...(person !== null && { person }) };
+    await appendAudit(tx, { ...audit, target: row.id, metadata });
+    return { ...row, codeMac: null, expiresAtMs: null, person, principalId };
+  },
+);
+
+const pairingById = query<{ id: string }, PairingRow>(({ db, p }) =>
+  db.selectFrom('channelPairing').select(pairingColumns).where('id', '=', p('id')),
+);
+const removeById = query<{ id: string }>(({ db, p }) => db.deleteFrom('channelPairing').where('id', '=', p('id')));
+
+/** Ends a pairing or refuses a request. */
+export const removePairing = operation(
+  'channels.unpair',
+  async (tx, { id, audit }: { readonly id: string; readonly audit: AuditRow }): Promise<PairingRow> => {
+    const row = await tx.get(pairingById, { id });
+    if (row === undefined) throw new AppError('not_found', 'Pairing not found', { param: 'pairingId' });
+    await tx.run(removeById, { id });
+    await appendAudit(tx, { ...audit, metadata: { instance: row.instance, senderId: row.senderId } });
+    return row;
+  },
+);
+
+interface Page {
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** Returns pairings, pending ones first, with their number. */
+export const listPairings = operation(
+  'channels.pairings',
+  async (tx, { state, atMs, offset, limit }: Page & { readonly state: 'pending' | 'approved' | null; readonly atMs: number }) => {
+    const all = await tx.build<PairingRow>((db) => {
+      let from = db.selectFrom('channelPairing').where((where) => where.or([where('codeMac', 'is', null), where('expiresAtMs', '>', atMs)]));
+      if (state !== null) from = from.where('codeMac', state === 'pending' ? 'is not' : 'is', null);
+      return from.select(pairingColumns).orderBy('id', 'desc').limit(1_000);
+    });
+    const sorted = all.toSorted((a, b) => Number(a.codeMac === null) - Number(b.codeMac === null));
+    return { rows: sorted.slice(offset, offset + limit), total: all.length };
+  },
+);
+
+export interface ListedMessage extends MessageRow {
+  /** State of its work; null when it has none. */
+  readonly state: string | null;
+}
+
+/** Returns messages, newest first, with their number. */
+export const listMessages = operation(
+  'channels.messages',
+  async (tx, { instance, offset, limit }: Page & { readonly instance: string | null }): Promise<{ rows: ListedMessage[]; total: number }> => {
+    const rows = await tx.build<ListedMessage>((db) => {
+      let from = db
+        .selectFrom('channelMessage')
+        .leftJoin('workItem', (join) => join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', '=', messageKind));
+      if (instance !== null) from = from.where('instance', '=', instance);
+      return from
+        .select([...columns, 'workItem.state'])
+        .orderBy('channelMessage.id', 'desc')
+        .offset(offset)
+        .limit(limit);
+    });
+    const [count] = await tx.build<{ n: number }>((db, sql) => {
+      let from = db.selectFrom('channelMessage').select(sql<number>`count(*)`.as('n'));
+      if (instance !== null) from = from.where('instance', '=', instance);
+      return from;
+    });
+    return { rows, total: count?.n ?? 0 };
+  },
+);
+
+const old = query<{ beforeId: string; limit: number }, { id: string }>(({ db, p }) =>
+  db.selectFrom('channelMessage').select('id').where('id', '<', p('beforeId')).orderBy('id').limit(p('limit')),
+);
+
+/** Deletes some messages; returns how many. */
+export const pruneMessages = operation(
+  'channels.prune',
+  async (tx, { beforeId, limit }: { readonly beforeId: string; readonly limit: number }): Promise<number> => {
+    const ids = (await tx.all(old, { beforeId, limit })).map(({ id }) => id);
+    if (ids.length > 0) await tx.build((db) => db.deleteFrom('channelMessage').where('id', 'in', ids));
+    return ids.length;
+  },
+);
+
+const forget = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('channelMessage').where('conversationRef', '=', p('conversationRef')));
+
+/** Deletes the messages of a conversation that is being deleted. */
+export async function forgetMessages(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(forget, input);
+}
+
+export const channelMessageOperations = [findPairing, approvePairing, removePairing, listPairings, listMessages, pruneMessages];

@@ -1,0 +1,43 @@
+import type { Verdict } from './api.ts';
+
+/** Rows of `channel_message`. */
+interface ChannelMessageTable {
+  readonly id: string;
+  readonly instance: string;
+  readonly channelType: string;
+  readonly eventKey: string | null;
+  readonly conversationId: string;
+  readonly threadId: string | null;
+  readonly conversationKind: 'direct' | 'shared';
+  readonly senderId: string;
+  readonly senderName: string;
+  readonly text: string;
+  readonly verdict: Verdict;
+  readonly agentId: string;
+  readonly conversationRef: string | null;
+  readonly sentAtMs: number;
+  readonly receivedAtMs: number;
+}
+
+/** Rows of `channel_pairing`. */
+interface ChannelPairingTable {
+  readonly id: string;
+  readonly instance: string;
+  readonly channelType: string;
+  readonly senderId: string;
+  readonly senderName: string;
+  readonly conversationId: string;
+  /** HMAC of the code; null once approved. */
+  readonly codeMac: string | null;
+  readonly person: string | null;
+  readonly principalId: string | null;
+  readonly requestedAtMs: number;
+  readonly expiresAtMs: number | null;
+}
+
+declare module '../../../kernel/db/tables.ts' {
+  interface Tables {
+    readonly channelMessage: ChannelMessageTable;
+    readonly channelPairing: ChannelPairingTable;
+  }
+}

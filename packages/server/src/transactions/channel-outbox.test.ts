@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { recoverChannelSends, finishChannelSend } from './channel-sends.ts';
+import { migrations, operations } from './registry.ts';
+import type { Db } from '../kernel/db/db.ts';
+import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { newId } from '../kernel/ids.ts';
+import type { PartRow } from '../features/channels/delivery/api.ts';
+import { beginSend, decidePart, enqueueParts, listParts, pruneParts, readHeads } from '../features/channels/delivery/store.ts';
+
+let db: Db;
+beforeEach(async () => {
+  db = await openInlineDb({ operations, migrations });
+});
+afterEach(() => db[Symbol.asyncDispose]());
+
+const atMs = 1_000;
+function message(conversationId: string, texts: readonly string[], opKey = newId('op')): PartRow[] {
+  const base = newId('ob');
+  return texts.map((text, index) => ({
+    id: `${base}-${index + 1}`,
+    opKey,
+    part: index + 1,
+    parts: texts.length,
+    digest: text,
+    instance: 'net',
+    channelType: 'irc',
+    conversationId,
+    threadId: null,
+    conversationKind: 'direct',
+    text,
+    state: 'pending',
+    attempts: 0,
+    notBeforeMs: atMs,
+    expiresAtMs: atMs + 60_000,
+    bootId: null,
+    platformId: null,
+    errorKind: null,
+    error: null,
+    agentId: 'default',
+    principalId: 'person:ada',
+    conversationRef: null,
+    turnId: null,
+    createdAtMs: atMs,
+    endedAtMs: null,
+  }));
+}
+const audit = () => ({
+  id: newId('au'),
+  atMs,
+  principalId: 'token:root',
+  action: 'delivery.resend',
+  classification: 'mutate' as const,
+  outcome: 'success' as const,
+  traceId: 'a'.repeat(32),
+});
+const heads = async () => (await db.read(readHeads, { instance: 'net' })).map(({ text }) => text);
+const begin = (id: string, bootId = 'boot', now = atMs) => db.write(beginSend, { id, bootId, atMs: now });
+const states = async () =>
+  (await db.read(listParts, { state: null, instance: null, offset: 0, limit: 50 })).rows.toReversed().map(({ text, state }) => `${text} ${state}`);
+const alerts = async () => {
+  const [row] = await db
+    .read(
+      // The inbox is read as an operator does.
+      (await import('../features/unattended/inbox/store.ts')).listInbox,
+      { principalId: null, agentIds: null, unreadOnly: false, before: null, limit: 50 },
+    )
+    .then(({ rows }) => [rows.length]);
+  return row;
+};
+
+test('parts are sent one after the other, conversations at the same time, and a message once', async () => {
+  const first = message('ada', ['a1', 'a2'], 'op-a');
+  await db.write(enqueueParts, { parts: first });
+  await db.write(enqueueParts, { parts: message('ada', ['again'], 'op-a') });
+  await db.write(enqueueParts, { parts: message('ben', ['b1']) });
+  await db.write(enqueueParts, { parts: message('ada', ['later']) });
+  expect(await heads()).toEqual(['a1', 'b1']);
+  const [a1] = first;
+  expect(await begin(a1?.id ?? '')).toBe(true);
+  expect(await begin(a1?.id ?? '')).toBe(false);
+  expect(await heads()).toEqual(['a1', 'b1']);
+  await db.write(finishChannelSend, { id: a1?.id ?? '', bootId: 'boot', is: 'accepted', platformId: 'm1', atMs });
+  expect(await heads()).toEqual(['a2', 'b1']);
+});
+
+test('what may have been sent holds its later parts until a person decides, and other messages are sent', async () => {
+  const parts = message('ada', ['a1', 'a2', 'a3']);
+  await db.write(enqueueParts, { parts });
+  await db.write(enqueueParts, { parts: message('ada', ['later']) });
+  const id = parts[0]?.id ?? '';
+  await begin(id);
+  await db.write(finishChannelSend, { id, bootId: 'boot', is: 'unknown', error: 'cut', atMs });
+  expect(await states()).toEqual(['a1 unknown', 'a2 held', 'a3 held', 'later pending']);
+  expect(await heads()).toEqual(['later']);
+  expect(await alerts()).toBe(1);
+  await db.write(decidePart, { id, as: 'accepted', expiresAtMs: 90_000, audit: audit(), atMs });
+  expect(await states()).toEqual(['a1 accepted', 'a2 pending', 'a3 pending', 'later pending']);
+  await expect(db.write(decidePart, { id, as: 'resend', expiresAtMs: 90_000, audit: audit(), atMs })).rejects.toMatchObject({
+    code: 'precondition_failed',
+  });
+});
+
+test('what a dead process was sending may have been sent: it is not repeated', async () => {
+  const parts = message('ada', ['a1', 'a2']);
+  await db.write(enqueueParts, { parts });
+  const id = parts[0]?.id ?? '';
+  await begin(id, 'boot-1');
+  expect(await db.write(recoverChannelSends, { instance: 'other', bootId: 'boot-2', atMs })).toBe(0);
+  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', atMs })).toBe(1);
+  expect(await states()).toEqual(['a1 unknown', 'a2 held']);
+  expect(await heads()).toEqual([]);
+  // The dead one was only slow.
+  expect(await db.write(finishChannelSend, { id, bootId: 'boot-1', is: 'accepted', atMs })).toBeUndefined();
+  expect(await states()).toEqual(['a1 unknown', 'a2 held']);
+  expect(await alerts()).toBe(1);
+  await db.write(decidePart, { id, as: 'resend', expiresAtMs: 90_000, audit: audit(), atMs });
+  expect(await states()).toEqual(['a1 pending', 'a2 pending']);
+});
+
+test('what was certainly not sent is tried again later, and ends when it is too old', async () => {
+  const parts = message('ada', ['a1', 'a2']);
+  await db.write(enqueueParts, { parts });
+  const id = parts[0]?.id ?? '';
+  await begin(id);
+  await db.write(finishChannelSend, { id, bootId: 'boot', is: 'retry', errorKind: 'not_sent', error: 'refused', notBeforeMs: 5_000, atMs });
+  expect((await db.read(readHeads, { instance: 'net' }))[0]).toMatchObject({ state: 'pending', attempts: 1, notBeforeMs: 5_000, error: 'refused' });
+  expect(await begin(id, 'boot', atMs + 60_000)).toBe(false);
+  expect(await states()).toEqual(['a1 expired', 'a2 expired']);
+  expect(await db.write(pruneParts, { beforeId: 'ob_z', limit: 10 })).toBe(2);
+});

@@ -1,0 +1,55 @@
+import type { AgentsApi } from '../features/agents/agents/api.ts';
+import { createDelivery } from '../features/channels/delivery/delivery.ts';
+import { InstanceSender } from '../features/channels/delivery/sender.ts';
+import { Instances } from '../features/channels/instances/instances.ts';
+import { openPlatform, textRulesOf } from '../features/channels/instances/platforms.ts';
+import { createMessages } from '../features/channels/messages/messages.ts';
+import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
+import type { TurnsApi } from '../features/conversations/turns/api.ts';
+import type { SettingsApi } from '../features/operations/settings/api.ts';
+import type { DurableWork } from '../features/unattended/durable/api.ts';
+import type { InboxApi } from '../features/unattended/inbox/api.ts';
+import { acceptChannelMessages } from '../transactions/accept-channel-messages.ts';
+import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
+import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import type { Assembly } from './assembly.ts';
+
+export interface ChannelsWiring {
+  readonly agents: AgentsApi;
+  readonly turns: TurnsApi;
+  readonly durable: DurableWork;
+  readonly inbox: InboxApi;
+  readonly settings: SettingsApi;
+  readonly principalOfPerson: (name: string) => string;
+}
+
+/** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
+export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
+  const wake = (instance: string): void => instances.wake(instance);
+  const delivery = building.use(createDelivery({ ...core('delivery'), rulesOf: textRulesOf, wake }));
+  const messages = building.use(
+    createMessages({
+      ...core('channels'),
+      ...deps,
+      delivery: delivery.api,
+      accept: acceptChannelMessages,
+      endWithMessage: endWorkWithMessage,
+      configOf: (name) => instances.configOf(name),
+      targetOf: conversationTarget,
+      pairingKey: options.installKey.derive('pairing'),
+    }),
+  );
+  const sending = { ...core('delivery'), bootId, finishSend: finishChannelSend, recoverSends: recoverChannelSends };
+  const instances: Instances = new Instances({
+    ...core('channels'),
+    config: live(({ channels }) => channels),
+    agents: deps.agents,
+    settings: deps.settings,
+    open: openPlatform,
+    take: messages.take,
+    activeRuns: messages.activeRuns,
+    createSender: (instance, { adapter, rate }, onSent) => new InstanceSender(sending, { instance, adapter, rate, onSent }),
+  });
+  building.use(instances);
+  return { methods: { ...instances.methods, ...messages.methods, ...delivery.methods }, start: () => instances.start() };
+}
