@@ -7,11 +7,14 @@ import { foldingOf, formatLine, type Line, longestLine, parseLine, parseSource }
 const pingMs = 30_000;
 const pongMs = 15_000;
 const connectMs = 30_000;
+const goodbyeMs = 1_000;
 const wantedCaps = ['message-tags', 'server-time', 'account-tag', 'echo-message', 'labeled-response', 'batch'];
 /** Messages not yet stored; beyond, the socket is not read. */
 const maxWaiting = 256;
-/** Nicks that are tried when the first is in use. */
-const maxNicks = 4;
+/** Tries for a nick: the same one first, after a pause, then others. */
+const maxNicks = 6;
+const sameNick = 3;
+const sameNickMs = 1_000;
 
 /** Answers that refuse a message, by their number. */
 const refusals: Readonly<Record<string, string>> = {
@@ -214,6 +217,8 @@ export class IrcConnection {
   #otherNick(): void {
     this.#nicksTried += 1;
     if (this.#nicksTried > maxNicks) return this.#end({ ended: 'conflict', text: `The nick ${this.#deps.config.nick} is in use` });
+    // A connection that has just ended may still have it.
+    if (this.#nicksTried <= sameNick) return void this.#deps.clock.after(sameNickMs, () => this.#write(formatLine('NICK', [this.#nick])));
     this.#nick = `${this.#nick}_`;
     this.#write(formatLine('NICK', [this.#nick]));
   }
@@ -280,6 +285,8 @@ export class IrcConnection {
     const { pingMs: quietMs = pingMs, pongMs: answerMs = pongMs } = this.#deps.config;
     this.#timer(quietMs, () => {
       this.#write(formatLine('PING', ['life']));
+      // Another one had it.
+      if (this.#nick !== this.#deps.config.nick) this.#write(formatLine('NICK', [this.#deps.config.nick]));
       this.#timer(answerMs, () => this.#end({ ended: 'transient', text: 'The server does not answer any more' }));
     });
   }
@@ -300,11 +307,15 @@ export class IrcConnection {
     this.#isOver = true;
     for (const pending of this.#pending.values()) pending.settle({ is: 'ambiguous', text: 'The connection ended before the server confirmed it' });
     const socket = this.#socket;
-    if (ended.ended === 'stopped') socket?.end();
-    else socket?.destroy();
-    // A peer that does not close is not waited for.
-    if (ended.ended === 'stopped') this.#deps.clock.after(500, () => socket?.destroy());
-    this.#ended.resolve(ended);
+    const done = () => {
+      cancel();
+      socket?.destroy();
+      this.#ended.resolve(ended);
+    };
+    // The nick is free for the next connection once the server has closed this one; it is not waited for longer than that takes.
+    const cancel = this.#deps.clock.after(ended.ended === 'stopped' ? goodbyeMs : 0, done);
+    if (ended.ended === 'stopped' && socket?.readyState === 'open') socket.once('close', done).end();
+    else done();
   }
 }
 

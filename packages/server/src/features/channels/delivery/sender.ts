@@ -97,7 +97,7 @@ export class InstanceSender implements Sender {
       const result = await this.#sendOnce(part, signal);
       const end = endOf(result, part, clock.now());
       if (end.is === 'accepted') this.#options.onSent();
-      await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() });
+      await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
       if (end.is !== 'retry') this.#trace(part, end, startedAtMs);
     } catch (error) {
       // A part that is left as `sending` is `unknown` at the next start.
@@ -125,14 +125,14 @@ export class InstanceSender implements Sender {
   }
 
   /** The platform has acted: the row must say so, whatever the database does for a moment. */
-  async #finish(end: SendEnd): Promise<void> {
+  async #finish(end: SendEnd, signal: AbortSignal): Promise<void> {
     const { db, finishSend } = this.#deps;
     for (let tries = 1; ; tries += 1) {
       try {
         await db.write(finishSend, end);
         return;
       } catch (error) {
-        if (tries === 5 || (error instanceof AppError && error.code !== 'unavailable')) throw error;
+        if (tries === 5 || signal.aborted || (error instanceof AppError && error.code !== 'unavailable')) throw error;
         await this.#sleep(1_000);
       }
     }

@@ -8,7 +8,7 @@ import type { OpenedPlatform, OpenPlatform } from './platforms.ts';
 
 export interface InstanceDeps extends Core {
   readonly open: OpenPlatform;
-  readonly take: (instance: string, config: InstanceConfig, received: readonly ReceivedMessage[]) => Promise<readonly string[]>;
+  readonly take: (instance: string, received: readonly ReceivedMessage[]) => Promise<readonly string[]>;
   readonly createSender: (instance: string, platform: OpenedPlatform, onSent: () => void) => Sender;
 }
 
@@ -88,7 +88,7 @@ export class Instance {
     this.connects += 1;
     const ended = await adapter.run(signal, {
       take: async (received) => {
-        const dropped = await take(this.name, this.config, received);
+        const dropped = await take(this.name, received);
         for (const reason of dropped) this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
         this.lastMessageAtMs = clock.now();
       },

@@ -31,6 +31,7 @@ export class Instances implements AsyncDisposable {
   readonly #running = new Map<string, Instance>();
   readonly #startedAtMs: number;
   #changes: Promise<void> = Promise.resolve();
+  #isEnded = false;
   #stopWatching: Disposable | undefined;
   readonly methods: Methods;
 
@@ -59,17 +60,20 @@ export class Instances implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopWatching?.[Symbol.dispose]();
     await this.#changes;
+    this.#isEnded = true;
     await Promise.all([...this.#running.values()].map((instance) => instance.stop()));
   }
 
   /** Brings what runs in line with the configuration, one change after the other. */
   #follow(): Promise<void> {
-    this.#changes = this.#changes.then(async () => {
-      const { config } = this.#deps;
+    const { config, log } = this.#deps;
+    const follow = async (): Promise<void> => {
+      if (this.#isEnded) return;
       const gone = [...this.#running.values()].filter(({ name, config: used }) => !isDeepStrictEqual(this.configOf(name), used));
       await Promise.all(gone.map((instance) => this.#stop(instance)));
       for (const name of Object.keys(config.current)) if (!this.#running.has(name)) await this.#open(name);
-    });
+    };
+    this.#changes = this.#changes.then(follow).catch((error: unknown) => log.error({ err: error }, 'Failed to follow a change of the channels'));
     return this.#changes;
   }
 

@@ -211,7 +211,10 @@ export function createMessages(deps: MessagesDeps) {
     methods,
     activeRuns: active,
     /** Stores messages; returns how many were only counted. Rejects when they could not be stored. */
-    async take(instance: string, config: InstanceConfig, received: readonly ReceivedMessage[]): Promise<readonly string[]> {
+    async take(instance: string, received: readonly ReceivedMessage[]): Promise<readonly string[]> {
+      // An instance with an earlier configuration may still be connected.
+      const config = deps.configOf(instance);
+      if (config === undefined) return received.map(() => 'disabled');
       const plans = await Promise.all(received.map((message) => plan(instance, config, message)));
       const messages = plans.flatMap((one) => (one === 'unmentioned' ? [] : [one]));
       const dropped = plans.flatMap((one) => (one === 'unmentioned' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));

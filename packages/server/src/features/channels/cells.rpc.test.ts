@@ -1,0 +1,192 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  hasIrcServer,
+  type IrcPerson,
+  type IrcServer,
+  joinIrc,
+  startIrcServer,
+  startTestServer,
+  type TestServer,
+  type TestServerOptions,
+} from '@gatehouse/testkit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Db } from '../../kernel/db/db.ts';
+
+let ircd: IrcServer;
+let homeDir: string;
+let ada: IrcPerson;
+const servers: TestServer[] = [];
+
+/** A database that its process loses at a write: nothing after that is stored, as after a kill. */
+function mortal(operation: string, committed: boolean, time = 1) {
+  const died = Promise.withResolvers<void>();
+  let isDead = false;
+  let seen = 0;
+  const dead = () => Promise.reject(new AppError('unavailable', 'The process is dead'));
+  return {
+    died: died.promise,
+    wrap: (db: Db): Db => ({
+      ...db,
+      read: (one, input) => (isDead ? dead() : db.read(one, input)),
+      telemetry: (one, input) => (isDead ? dead() : db.telemetry(one, input)),
+      async write(one, input) {
+        if (isDead) return dead();
+        const isLast = one.name === operation && (seen += 1) === time;
+        const output = isLast && !committed ? undefined : await db.write(one, input);
+        if (!isLast) return output as never;
+        isDead = true;
+        died.resolve();
+        return dead();
+      },
+      [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+    }),
+  };
+}
+
+async function start(options: TestServerOptions = {}): Promise<TestServer> {
+  const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', dm: { policy: 'open' as const } };
+  const server = await startTestServer({
+    homeDir,
+    ...options,
+    config: { gateway: { drainTimeoutMs: 20 }, agents: { default: { model: 'mock/mock-fast' } }, channels: { net }, ...options.config },
+  });
+  servers.push(server);
+  await expect.poll(async () => (await server.client.call('channels.get', { channel_type: 'irc' })).state).toBe('healthy');
+  return server;
+}
+const stop = async (server: TestServer | undefined) => {
+  try {
+    await server?.[Symbol.asyncDispose]();
+  } catch {}
+};
+/** Texts for ada; a nick that a dead process still has is followed by another one. */
+const answers = () => ada.messages.map((line) => line.replace(/^gate_* ada /, 'gate ada '));
+const deliveries = async (server: TestServer) => (await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state);
+
+describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
+  beforeAll(async () => {
+    ircd = await startIrcServer('ngircd');
+  });
+  afterAll(() => ircd[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-cells-'));
+    ada = await joinIrc(ircd.port, 'ada');
+  });
+  afterEach(async () => {
+    ada[Symbol.dispose]();
+    for (const server of servers.splice(0)) await stop(server);
+    rmSync(homeDir, { recursive: true, force: true });
+  });
+
+  test.each([
+    ['channels.accept', true],
+    ['turns.openDurable', true],
+    ['turns.commitDurable', false],
+    ['turns.commitDurable', true],
+    ['delivery.begin', false],
+  ] as const)('are answered once by the next process when one dies at %s (committed: %s)', async (operation, committed) => {
+    const { wrap, died } = mortal(operation, committed);
+    const first = await start({ db: wrap });
+    first.provider.setAnswer(() => ({ text: 'Once.' }));
+    ada.say('PRIVMSG gate :hello');
+    await died;
+    await stop(servers.pop());
+    const second = await start({ provider: { answer: () => ({ text: 'Once.' }) } });
+    await expect.poll(answers).toEqual(['gate ada Once.']);
+    expect(await deliveries(second)).toEqual(['accepted']);
+    const { messages } = await second.client.call('channels.messages', {});
+    expect(messages.map(({ verdict, state }) => [verdict, state])).toEqual([['turn', 'done']]);
+  });
+
+  test.each([
+    ['delivery.begin', true, []],
+    ['delivery.finish', false, ['gate ada Once.']],
+  ] as const)('may have been sent when the process dies at %s (committed: %s): a person decides', async (operation, committed, seen) => {
+    const { wrap, died } = mortal(operation, committed);
+    const first = await start({ db: wrap });
+    first.provider.setAnswer(() => ({ text: 'Once.' }));
+    ada.say('PRIVMSG gate :hello');
+    await died;
+    await stop(servers.pop());
+    const second = await start();
+    await expect.poll(() => deliveries(second)).toEqual(['unknown']);
+    const { messages } = await second.client.call('inbox.list', {});
+    expect(messages).toMatchObject([{ source: 'channel', level: 'alert', text: expect.stringContaining('may have been sent') }]);
+    expect(answers()).toEqual(seen);
+    expect(await second.client.call('delivery.queue.status', {})).toMatchObject({ unknown: 1, pending: 0, inFlight: 0 });
+    const [left] = (await second.client.call('delivery.list', { state: 'unknown' })).deliveries;
+    await second.client.call('delivery.settle', { deliveryId: left?.deliveryId ?? '', as: 'accepted' });
+    expect(await deliveries(second)).toEqual(['accepted']);
+  });
+
+  test('to a suspended agent are recorded, start no turn, and their sender is notified', async () => {
+    const server = await start();
+    await server.client.call('agents.suspend', { agentId: 'default' });
+    ada.say('PRIVMSG gate :hello');
+    await expect.poll(answers).toEqual([expect.stringContaining('suspended')]);
+    await server.client.call('agents.resume', { agentId: 'default' });
+    expect((await server.client.call('channels.messages', {})).messages).toMatchObject([{ verdict: 'suspended', state: null }]);
+    expect(server.provider.served()).toBe(0);
+  });
+
+  test('get their answer when the channel is enabled again, and none when the conversation is deleted meanwhile', async () => {
+    const server = await start();
+    const held = Promise.withResolvers<void>();
+    server.provider.setAnswer(() => ({ text: 'Late.', after: held.promise }));
+    ada.say('PRIVMSG gate :first');
+    await expect.poll(() => server.provider.served()).toBe(1);
+    await server.client.call('channels.disable', { channel_type: 'irc' });
+    held.resolve();
+    await expect.poll(() => deliveries(server)).toEqual(['pending']);
+    await server.client.call('channels.enable', { channel_type: 'irc' });
+    await expect.poll(answers).toEqual(['gate ada Late.']);
+    const again = Promise.withResolvers<void>();
+    server.provider.setAnswer(() => ({ text: 'Never.', after: again.promise }));
+    ada.say('PRIVMSG gate :second');
+    await expect.poll(() => server.provider.served()).toBe(2);
+    await server.client.call('channels.disable', { channel_type: 'irc' });
+    again.resolve();
+    await expect.poll(async () => (await deliveries(server))[0]).toBe('pending');
+    const { sessions } = await server.client.call('session.list', {});
+    await server.client.call('session.delete', { conversationRef: sessions[0]?.conversationRef });
+    expect(await deliveries(server)).toEqual([]);
+    expect((await server.client.call('channels.messages', {})).total).toBe(0);
+  });
+
+  test('of a sender who may not write any more by then are not answered', async () => {
+    const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1 } } } });
+    const held = Promise.withResolvers<void>();
+    server.provider.setAnswer(() => ({ text: 'Done.', after: held.promise }));
+    const busy = server.client.call('agent.execute', { message: 'work' });
+    await expect.poll(() => server.provider.served()).toBe(1);
+    ada.say('PRIVMSG gate :hello');
+    await expect.poll(async () => (await server.client.call('channels.messages', {})).total).toBe(1);
+    await server.client.call('config.patch', { path: 'channels.net.dm.policy', value: 'disabled', confirm: true });
+    held.resolve();
+    await busy;
+    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages[0]?.state).toMatch(/failed|done/);
+    ada.say('PRIVMSG gate :and now?');
+    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages[0]?.verdict).toBe('disabled');
+  });
+
+  test('count in the activity and the deliveries of channels, and are visible to their person alone', async () => {
+    const server = await start();
+    server.provider.setAnswer(() => ({ text: 'Hello.' }));
+    ada.say('PRIVMSG gate :hello');
+    await expect.poll(answers).toEqual(['gate ada Hello.']);
+    const { channels } = await server.client.call('obs.channels.all', {});
+    expect(channels).toMatchObject([{ channelType: 'irc', channelId: 'net', messagesReceived: 1, messagesSent: 1 }]);
+    await expect.poll(async () => (await server.client.call('obs.delivery.recent', { channelType: 'irc' })).deliveries).toHaveLength(2);
+    const other = await server.as(['rpc']);
+    expect((await other.call('session.list', {})).total).toBe(0);
+    await expect(other.call('channels.messages', {})).rejects.toMatchObject({ code: 'insufficient_scope' });
+    const seen = await other.call('channels.health', {});
+    expect(seen.channels.map(({ channelType, error }) => [channelType, error])).toEqual([
+      ['gateway', null],
+      ['irc', null],
+    ]);
+  });
+});
