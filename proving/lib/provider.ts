@@ -91,6 +91,7 @@ export function proofConfig(
     readonly approvals?: object;
     readonly mcp?: object;
     readonly webhooks?: object;
+    readonly channels?: object;
   } = {},
 ) {
   return {
@@ -115,5 +116,6 @@ export function proofConfig(
     ...(more.approvals !== undefined && { approvals: more.approvals }),
     ...(more.mcp !== undefined && { mcp: more.mcp }),
     ...(more.webhooks !== undefined && { webhooks: more.webhooks }),
+    ...(more.channels !== undefined && { channels: more.channels }),
   };
 }

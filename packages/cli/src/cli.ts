@@ -33,6 +33,7 @@ import { addStorageCommand } from './commands/storage.ts';
 import { addTokensCommand } from './commands/tokens.ts';
 import { addToolsCommand } from './commands/tools.ts';
 import { addUsageCommand } from './commands/usage.ts';
+import { addChannelsCommand } from './commands/channels.ts';
 import { addWebhooksCommand } from './commands/webhooks.ts';
 import { addWorkspaceCommand } from './commands/workspace.ts';
 import { cliExitCodes, exitCode, type SetExit } from './exit-codes.ts';
@@ -87,6 +88,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addCronCommand(program, io);
   addHeartbeatCommand(program, io);
   addWebhooksCommand(program, io);
+  addChannelsCommand(program, io, setExit);
   addInboxCommand(program, io);
   addDiagnosisCommands(program, io, setExit);
   addAuditCommand(program, io);

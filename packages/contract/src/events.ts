@@ -5,7 +5,7 @@ import { delegationEvents } from './events-delegation.ts';
 import { LogLine } from './methods/daemon.ts';
 import { EffectsRefused } from './shared/waiting.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
-import { ChannelCapabilities, ChannelState } from './shared/channel.ts';
+import { ChannelCapabilities, ChannelState, channelVerdicts, deliveryStates } from './shared/channel.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from './shared/webhook.ts';
@@ -620,6 +620,18 @@ export const events = {
         lastMessageAt: EpochMs.nullable(),
         timestamp,
       }),
+  }),
+  'channel:message': event({
+    category: 'Channels',
+    visibility: 'admin',
+    summary: 'A message of a platform was stored; `channels.messages` has its text. Beyond the specification.',
+    payload: () => z.strictObject({ ...channel, messageId: z.string(), verdict: z.enum(channelVerdicts), agentId: AgentId, timestamp }),
+  }),
+  'channel:delivery': event({
+    category: 'Channels',
+    visibility: 'admin',
+    summary: 'A message to a platform was sent, was refused, or is tried again; `delivery.list` has its text. Beyond the specification.',
+    payload: () => z.strictObject({ ...channel, deliveryId: z.string(), state: z.enum(deliveryStates), agentId: AgentId, timestamp }),
   }),
   ...delegationEvents,
   'daemon:log': event({

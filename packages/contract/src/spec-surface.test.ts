@@ -55,6 +55,8 @@ const eventsBeyondSpec = [
   'tool:finished',
   'inbox:message',
   'webhook:delivery',
+  'channel:message',
+  'channel:delivery',
   'session:cross_send',
   'session:ping_pong_turn',
   'graph:driver_lifecycle',

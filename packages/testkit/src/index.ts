@@ -2,8 +2,7 @@ export { type AuthorizationServer, startAuthorizationServer } from './authorizat
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { copyHome } from './copy-home.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
-export { hasIrcServer, type IrcServer, type IrcServerName, startIrcServer } from './irc-server.ts';
-export { type IrcPerson, joinIrc } from './irc-client.ts';
+export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
 export { onPostgres, sql, telemetrySql } from './sql.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';

@@ -109,7 +109,7 @@ const inspircd = (port: number, folder: string, password: string | undefined): s
 <server name="irc.test" description="test" network="test" id="1AA">
 <admin name="test" email="test@irc.test" nick="test">
 <bind address="127.0.0.1" port="${port}" type="clients">
-<connect name="all" allow="*" ${password === undefined ? '' : `password="${password}"`} timeout="30" fakelag="no" commandrate="100000" recvq="65536" softsendq="262144" hardsendq="1048576" localmax="1000" globalmax="1000" maxchans="100" resolvehostnames="no" useident="no">
+<connect name="all" allow="*" ${password === undefined ? '' : `password="${password}"`} timeout="30" fakelag="no" threshold="1000" commandrate="100000" recvq="65536" softsendq="262144" hardsendq="1048576" localmax="1000" globalmax="1000" maxchans="100" resolvehostnames="no" useident="no">
 <performance nouserdns="yes" quietbursts="yes">
 <options defaultmodes="">
 <path configdir="${folder}" datadir="${folder}" logdir="${folder}" runtimedir="${folder}">

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
 import { once } from '../once.ts';
-import { ChannelCapabilities, ChannelState } from '../shared/channel.ts';
+import { ChannelCapabilities, ChannelState, channelVerdicts } from '../shared/channel.ts';
 import { AgentId, ChannelEndpoint, ConversationRef } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
@@ -58,7 +58,7 @@ const ChannelMessage = once(() =>
       senderId: z.string(),
       senderName: z.string(),
       text: z.string().describe('Truncated to 2,000 characters.'),
-      verdict: z.string().describe('`turn`, or why it started none: `pairing`, `not_allowed`, `disabled`, `bot`, `suspended`, `full`.'),
+      verdict: z.enum(channelVerdicts).describe('`turn`, or why it started none.'),
       agentId: AgentId,
       conversationRef: ConversationRef.nullable(),
       state: z.string().nullable().describe('State of its turn; null when it started none.'),

@@ -8,6 +8,10 @@ export type ChannelState = (typeof channelStates)[number];
 /** `errored`: it cannot connect; `unauthorized`: the platform refuses the account, and no try is made before a change or a restart. */
 export const ChannelState = once(() => z.enum(channelStates));
 
+/** Outcome of the intake of a message: `turn`, or why it started none. */
+export const channelVerdicts = ['turn', 'pairing', 'not_allowed', 'disabled', 'bot', 'suspended', 'full'] as const;
+export type ChannelVerdict = (typeof channelVerdicts)[number];
+
 /** States of one part of a message to a platform. */
 export const deliveryStates = ['pending', 'sending', 'accepted', 'rejected', 'unknown', 'held', 'expired'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];

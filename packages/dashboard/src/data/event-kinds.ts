@@ -59,6 +59,8 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'channel:registered', category: 'Channels' },
   { kind: 'channel:deregistered', category: 'Channels' },
   { kind: 'diagnostic:channel_health', category: 'Channels' },
+  { kind: 'channel:message', category: 'Channels' },
+  { kind: 'channel:delivery', category: 'Channels' },
   { kind: 'session:sub_agent_spawned', category: 'Sessions' },
   { kind: 'session:sub_agent_spawn_queued', category: 'Sessions' },
   { kind: 'session:sub_agent_spawn_started', category: 'Sessions' },

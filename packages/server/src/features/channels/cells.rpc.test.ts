@@ -96,7 +96,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     await stop(servers.pop());
     const second = await start({ provider: { answer: () => ({ text: 'Once.' }) } });
     await expect.poll(answers).toEqual(['gate ada Once.']);
-    expect(await deliveries(second)).toEqual(['accepted']);
+    await expect.poll(() => deliveries(second)).toEqual(['accepted']);
     const { messages } = await second.client.call('channels.messages', {});
     expect(messages.map(({ verdict, state }) => [verdict, state])).toEqual([['turn', 'done']]);
   });
@@ -174,12 +174,15 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
 
   test('count in the activity and the deliveries of channels, and are visible to their person alone', async () => {
     const server = await start();
+    const [taken, sent] = [server.heard('channel:message'), server.heard('channel:delivery')];
     server.provider.setAnswer(() => ({ text: 'Hello.' }));
     ada.say('PRIVMSG gate :hello');
     await expect.poll(answers).toEqual(['gate ada Hello.']);
     const { channels } = await server.client.call('obs.channels.all', {});
     expect(channels).toMatchObject([{ channelType: 'irc', channelId: 'net', messagesReceived: 1, messagesSent: 1 }]);
     await expect.poll(async () => (await server.client.call('obs.delivery.recent', { channelType: 'irc' })).deliveries).toHaveLength(2);
+    await expect.poll(() => sent).toMatchObject([{ channelInstanceId: 'net', state: 'accepted' }]);
+    expect(taken).toMatchObject([{ channelInstanceId: 'net', verdict: 'turn' }]);
     const other = await server.as(['rpc']);
     expect((await other.call('session.list', {})).total).toBe(0);
     await expect(other.call('channels.messages', {})).rejects.toMatchObject({ code: 'insufficient_scope' });

@@ -9,6 +9,7 @@ import { toCall } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { idBefore, newId } from '../../../kernel/ids.ts';
 import { repeat } from '../../../kernel/timers.ts';
+import { announceDelivery } from './announce.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from './api.ts';
 import { partsOf } from './parts.ts';
 import { countStages, decidePart, enqueueParts, keptMs, listParts, pruneParts } from './store.ts';
@@ -62,6 +63,7 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
     const audit = auditRow(call, atMs, { actionType, classification: 'mutate', target: id, metadata: { as } });
     const row = await db.write(decidePart, { id, as, expiresAtMs: atMs + answerLifeMs, audit, atMs });
     announceAudit(bus, audit);
+    announceDelivery(deps, row);
     deps.wake(row.instance);
     return shown(row);
   }

@@ -4,6 +4,7 @@ import type { Adapter, RatePlan, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { PartRow, Sender } from './api.ts';
+import { announceDelivery } from './announce.ts';
 import { beginSend, readHeads, type SendEnd } from './store.ts';
 
 export interface SenderDeps extends Core {
@@ -98,6 +99,7 @@ export class InstanceSender implements Sender {
       const end = endOf(result, part, clock.now());
       if (end.is === 'accepted') this.#options.onSent();
       await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
+      announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });
       if (end.is !== 'retry') this.#trace(part, end, startedAtMs);
     } catch (error) {
       // A part that is left as `sending` is `unknown` at the next start.

@@ -1,6 +1,6 @@
 import type { ReceivedMessage } from '../../../channels/port.ts';
 import type { InstanceConfig } from '../instances/api.ts';
-import type { Verdict } from './api.ts';
+import type { ChannelVerdict } from '@gatehouse/contract';
 import type { PairingRow } from './store.ts';
 
 /** Whose words they are: the operator's own, those of an approved person, or of anybody. */
@@ -9,7 +9,7 @@ export type Trust = 'owner' | 'member' | 'guest';
 export type Judgement =
   | { readonly is: 'turn'; readonly trust: Trust }
   /** `unmentioned` is only counted. */
-  | { readonly is: Exclude<Verdict, 'turn' | 'suspended' | 'full'> | 'unmentioned' };
+  | { readonly is: Exclude<ChannelVerdict, 'turn' | 'suspended' | 'full'> | 'unmentioned' };
 
 /** Decides who is answered (docs/decisions/0071), by the configuration and the stored pairing alone. */
 export function judge(message: ReceivedMessage, config: InstanceConfig, pairing: PairingRow | undefined): Judgement {

@@ -60,6 +60,8 @@ const codeLifeMs = 60 * 60_000;
 /** Without characters that look alike. */
 const codeAlphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 const codeLength = 8;
+/** Messages of one sender; more are only counted: nobody may fill the disk or the queue. */
+const flood = { limit: 30, windowMs: 60_000 };
 const pruneMs = 60 * 60_000;
 const prunedAtOnce = 500;
 
@@ -68,6 +70,7 @@ export function createMessages(deps: MessagesDeps) {
   const { db, bus, clock, log, agents, delivery, durable } = deps;
   const { run, gaveUp, active } = createRunMessage(deps);
   durable.handle(messageKind, run, { ...messageLimits, gaveUp });
+  const floods = new RateLimiter({ ...flood, clock });
   const wrongCodes = new RateLimiter({ limit: 5, windowMs: 60 * 60_000, clock });
   const macOf = (code: string): string => createHmac('sha256', deps.pairingKey).update(code.toUpperCase()).digest('base64url');
 
@@ -207,19 +210,26 @@ export function createMessages(deps: MessagesDeps) {
     delivery.send(message).catch((error: unknown) => log.warn({ err: error, pairingId: id }, 'Failed to notify a sender of the approval'));
   }
 
+  function announce({ channelType, instance, id, verdict, agentId, receivedAtMs }: MessageRow): void {
+    bus.emit('channel:message', { channelType, channelInstanceId: instance, messageId: id, verdict, agentId, timestamp: receivedAtMs });
+  }
+
   return {
     methods,
     activeRuns: active,
-    /** Stores messages; returns how many were only counted. Rejects when they could not be stored. */
+    /** Stores messages; returns the reasons of those that started no turn. Rejects when they could not be stored. */
     async take(instance: string, received: readonly ReceivedMessage[]): Promise<readonly string[]> {
       // An instance with an earlier configuration may still be connected.
       const config = deps.configOf(instance);
       if (config === undefined) return received.map(() => 'disabled');
-      const plans = await Promise.all(received.map((message) => plan(instance, config, message)));
-      const messages = plans.flatMap((one) => (one === 'unmentioned' ? [] : [one]));
-      const dropped = plans.flatMap((one) => (one === 'unmentioned' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));
+      const plans = await Promise.all(
+        received.map(async (message) => (floods.take(`${instance} ${message.senderId}`).allowed ? plan(instance, config, message) : 'flood')),
+      );
+      const messages = plans.flatMap((one) => (typeof one === 'string' ? [] : [one]));
+      const dropped = plans.flatMap((one) => (typeof one === 'string' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));
       if (messages.length === 0) return dropped;
-      await db.write(deps.accept, { messages });
+      const added = new Set(await db.write(deps.accept, { messages }));
+      for (const { row } of messages) if (added.has(row.id)) announce(row);
       if (messages.some(({ work }) => work !== undefined)) durable.wake(messageKind);
       if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
       return dropped;

@@ -2,7 +2,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { Destination } from '../delivery/api.ts';
-import type { Verdict } from './api.ts';
+import type { ChannelVerdict } from '@gatehouse/contract';
 import { principalOfSender } from './identity.ts';
 
 /** Kind of the durable work that answers a message; its key is the id of the message. */
@@ -19,7 +19,7 @@ export interface MessageRow extends Destination {
   readonly senderId: string;
   readonly senderName: string;
   readonly text: string;
-  readonly verdict: Verdict;
+  readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
   readonly sentAtMs: number;

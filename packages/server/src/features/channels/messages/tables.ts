@@ -1,4 +1,4 @@
-import type { Verdict } from './api.ts';
+import type { ChannelVerdict } from '@gatehouse/contract';
 
 /** Rows of `channel_message`. */
 interface ChannelMessageTable {
@@ -12,7 +12,7 @@ interface ChannelMessageTable {
   readonly senderId: string;
   readonly senderName: string;
   readonly text: string;
-  readonly verdict: Verdict;
+  readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
   readonly sentAtMs: number;

@@ -1,0 +1,84 @@
+import { hasIrcServer, type IrcPerson, type IrcServer, joinIrc, startIrcServer } from '@gatehouse/testkit/irc';
+import type { BrowserContextOptions } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { seriousFindings } from './lib/axe.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { logInTo, openPage } from './lib/dashboard.ts';
+import { type Product, startProduct } from './lib/product.ts';
+
+const hostile = '<img src=x onerror="window.taken=1">';
+const missing = chromiumPath === undefined || !hasIrcServer('ngircd');
+if (missing) console.warn('The page of channels is not tested: Chromium or ngircd is not installed');
+
+describe.skipIf(missing)('chat platforms in the dashboard', () => {
+  let product: Product;
+  let browser: Browser;
+  let ircd: IrcServer;
+  let ada: IrcPerson;
+  beforeAll(async () => {
+    ircd = await startIrcServer('ngircd');
+    const net = { type: 'irc', host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate' };
+    [product, browser] = await Promise.all([
+      startProduct({ config: { agents: { default: { model: 'local/test-model' } }, channels: { net } } }),
+      startBrowser(),
+    ]);
+    ada = await joinIrc(ircd.port, 'ada');
+  });
+  afterAll(async () => {
+    ada?.[Symbol.dispose]();
+    await browser?.[Symbol.asyncDispose]();
+    await product?.[Symbol.asyncDispose]();
+    await ircd?.[Symbol.asyncDispose]();
+  });
+
+  test('a sender is approved by the code, and messages both ways are listed', async () => {
+    await using session = await logInTo(product, browser, product.token);
+    const { page } = session;
+    await openPage(page, /^Channels/);
+    const channels = page.getByRole('list', { name: 'Channels' });
+    await channels.getByText('connected', { exact: true }).waitFor();
+    ada.say(`PRIVMSG gate :hello ${hostile}`);
+    const pairings = page.getByRole('list', { name: 'Pairings' });
+    await pairings.getByText('pending').waitFor();
+    await expect.poll(() => ada.messages.length).toBe(1);
+    await page.getByLabel('Code').fill(ada.messages[0]?.slice(-8) ?? '');
+    await page.getByLabel('Person (optional)').fill('ada');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await pairings.getByText('approved').waitFor();
+    ada.say('PRIVMSG gate :What is new?');
+    const incoming = page.getByRole('list', { name: 'Messages in' });
+    await incoming.getByText('What is new?').first().waitFor();
+    await incoming.getByText('done', { exact: true }).waitFor();
+    await page.getByRole('list', { name: 'Messages out' }).getByText('accepted', { exact: true }).first().waitFor();
+    await incoming.locator('summary').first().click();
+    await incoming.getByRole('link', { name: /^cv_/ }).click();
+    await page.getByText('What is new?').first().waitFor();
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+  });
+
+  test('a message that was refused is sent again, and the channel is disabled and enabled', async () => {
+    await using session = await logInTo(product, browser, product.token);
+    const { page } = session;
+    await openPage(page, /^Channels/);
+    await page.getByRole('button', { name: 'Disable net' }).click();
+    await page.getByRole('button', { name: 'Enable net' }).click();
+    await page.getByRole('list', { name: 'Channels' }).getByText('connected', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Remove ada' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await expect.poll(() => page.getByRole('list', { name: 'Pairings' }).count()).toBe(0);
+  });
+
+  test.each([
+    ['light, on a phone', { colorScheme: 'light', viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }],
+    ['dark, on a screen', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],
+  ] as const satisfies readonly (readonly [string, BrowserContextOptions])[])('everybody can use the page: %s', async (_, look) => {
+    await using session = await logInTo(product, browser, product.token, { ...look, bypassCSP: true });
+    const { page } = session;
+    await openPage(page, /^Channels/);
+    await page.getByRole('list', { name: 'Messages out' }).locator('summary').first().click();
+    expect(await seriousFindings(page)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)).toBe(false);
+    const picture = process.env['GATEHOUSE_PICTURES'];
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/channels-${look.colorScheme}.png`, fullPage: true });
+  });
+});

@@ -1,0 +1,120 @@
+import type { Result } from '@gatehouse/contract';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { spanText } from '../../ui/elapsed.tsx';
+import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { channelEvents } from './channel-events.ts';
+import { OutgoingList } from './outgoing-list.tsx';
+import { IncomingList } from './incoming-list.tsx';
+import { Pairings } from './pairings.tsx';
+
+type Health = Result<'channels.health'>['channels'][number];
+
+const tones: Readonly<Record<Health['state'], Tone>> = {
+  healthy: 'good',
+  'startup-grace': 'accent',
+  disconnected: 'warn',
+  errored: 'bad',
+  unauthorized: 'bad',
+  disabled: 'neutral',
+};
+const labels: Readonly<Record<Health['state'], string>> = {
+  healthy: 'connected',
+  'startup-grace': 'connecting',
+  disconnected: 'disconnected',
+  errored: 'cannot connect',
+  unauthorized: 'refused',
+  disabled: 'disabled',
+};
+/** Shows chat platforms: how they are, who may write, and the messages both ways. */
+export function ChannelsPage() {
+  const { admin } = useSession();
+  return admin ? <Whole /> : <AdminOnly title="Channels" />;
+}
+
+function Whole() {
+  const { client } = useSession();
+  const found = useLoad(['channels.health'], (signal) => client.call('channels.health', {}, { signal }), { changedBy: channelEvents });
+  const channels = found.data?.channels.filter(({ connectionMode }) => connectionMode === 'socket');
+  return (
+    <Page title="Channels" lead="Chat platforms over which people write to agents.">
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {channels === undefined && found.loading && <Skeleton lines={5} />}
+      {channels?.length === 0 && (
+        <Empty title="No channels yet">
+          <p>
+            Connect one with <code>gatehouse channels add irc NAME --host irc.libera.chat --nick NICK</code>, or under `channels` in Settings.
+          </p>
+        </Empty>
+      )}
+      {channels !== undefined && channels.length > 0 && (
+        <>
+          <ul className="rows" aria-label="Channels">
+            {channels.map((channel) => (
+              <ChannelRow key={channel.channelInstanceId} channel={channel} onChanged={found.reload} />
+            ))}
+          </ul>
+          <Pairings />
+          <IncomingList />
+          <OutgoingList />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function ChannelRow({ channel, onChanged }: { readonly channel: Health; readonly onChanged: () => void }) {
+  const { client } = useSession();
+  const { busy, error, run } = useAction();
+  const { channelInstanceId: name, channelType, state, error: cause, lastMessageAt, lastSentAt, activeRuns, uptimeMs, dropped } = channel;
+  const change = (method: 'channels.enable' | 'channels.disable' | 'channels.restart') => () =>
+    run(async () => {
+      await client.call(method, { channel_type: channelType, channel_instance_id: name });
+      onChanged();
+    });
+  const count = Object.values(dropped).reduce((sum, one) => sum + one, 0);
+  return (
+    <li className="row">
+      <div className="row-main">
+        <span className="row-title">{name}</span>
+        <p className="hint">
+          {channelType}
+          {state === 'healthy' && ` · connected for ${spanText(uptimeMs)}`}
+          {activeRuns > 0 && ` · ${plural(activeRuns, 'turn')} running`}
+          {count > 0 && (
+            <span
+              title={Object.entries(dropped)
+                .map(([reason, n]) => `${reason}: ${n}`)
+                .join(', ')}
+            >{` · ${plural(count, 'message')} without a turn`}</span>
+          )}
+        </p>
+        {cause !== null && <p role="status">{cause}</p>}
+        {error !== undefined && <Failure error={error} />}
+      </div>
+      <div className="row-facts">
+        <Badge tone={tones[state]}>{labels[state]}</Badge>
+        {lastMessageAt !== null && <span title={dateTime(lastMessageAt)}>{`last in ${ago(lastMessageAt)}`}</span>}
+        {lastSentAt !== null && <span title={dateTime(lastSentAt)}>{`last out ${ago(lastSentAt)}`}</span>}
+      </div>
+      <div className="actions">
+        {state === 'disabled' ? (
+          <Button small label={`Enable ${name}`} disabled={busy} onClick={change('channels.enable')}>
+            Enable
+          </Button>
+        ) : (
+          <>
+            <Button small icon="retry" label={`Reconnect ${name}`} disabled={busy} onClick={change('channels.restart')}>
+              Reconnect
+            </Button>
+            <Button small label={`Disable ${name}`} disabled={busy} onClick={change('channels.disable')}>
+              Disable
+            </Button>
+          </>
+        )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,82 @@
+import type { Result } from '@gatehouse/contract';
+import { useSession } from '../../data/context.ts';
+import { ago, dateTime } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
+import { channelEvents } from './channel-events.ts';
+
+type Message = Result<'channels.messages'>['messages'][number];
+
+const reasons: Readonly<Record<string, string>> = {
+  pairing: 'not approved yet',
+  not_allowed: 'not allowed',
+  disabled: 'disabled',
+  bot: 'from a bot',
+  suspended: 'agent suspended',
+  full: 'too many messages',
+};
+
+/** Lists messages that came in, with the reason of those that started no turn. */
+export function IncomingList() {
+  const { client } = useSession();
+  const found = useLoad(['channels.messages'], (signal) => client.call('channels.messages', { limit: 50 }, { signal }), { changedBy: channelEvents });
+  const { data } = found;
+  return (
+    <section aria-label="Messages in">
+      <h2>Messages in</h2>
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {data === undefined && found.loading && <Skeleton lines={3} />}
+      {data?.messages.length === 0 && <Empty title="No messages yet" />}
+      {data !== undefined && data.messages.length > 0 && (
+        <ul className="feed" aria-label="Messages in">
+          {data.messages.map((message) => (
+            <li key={message.messageId}>
+              <Incoming message={message} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Incoming({ message }: { readonly message: Message }) {
+  const { endpoint, senderId, senderName, text, verdict, state, receivedAt, conversationRef, agentId } = message;
+  const isTurn = verdict === 'turn';
+  return (
+    <details className="feed-entry">
+      <summary>
+        <time dateTime={new Date(receivedAt).toISOString()} title={dateTime(receivedAt)}>
+          {ago(receivedAt)}
+        </time>
+        <span className="feed-kind">{senderName}</span>
+        <span className="feed-text" dir="auto">
+          <Badge tone={!isTurn ? 'warn' : state === 'done' ? 'good' : state === 'failed' || state === 'aborted' ? 'bad' : 'accent'}>
+            {isTurn ? (state ?? 'turn') : (reasons[verdict] ?? verdict)}
+          </Badge>{' '}
+          {text}
+        </span>
+      </summary>
+      <div>
+        <pre className="raw-text">{text}</pre>
+        <dl className="facts">
+          <dt>Sender</dt>
+          <dd className="mono">{senderId}</dd>
+          <dt>Where</dt>
+          <dd>{`${endpoint.conversationId} on ${endpoint.channelInstanceId}`}</dd>
+          <dt>Agent</dt>
+          <dd>{agentId}</dd>
+          {conversationRef !== null && (
+            <>
+              <dt>Conversation</dt>
+              <dd>
+                <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>
+              </dd>
+            </>
+          )}
+        </dl>
+      </div>
+    </details>
+  );
+}
