@@ -109,7 +109,9 @@ const exempt: Readonly<Record<string, string>> = {
   'GET /v1/models/*id id': 'models are configuration',
   'POST /rpc id': 'number of the request',
   'POST /mcp id': 'number of the request',
-  deliveryId: 'webhooks belong to the installation, not to a caller; who may name them is shown by R23',
+  deliveryId: 'webhooks and messages to platforms belong to the installation, not to a caller; who may name them is shown by R23',
+  channel_instance_id: 'channels are configuration; who may name them is shown by R23',
+  pairingId: 'pairings belong to the installation, not to a caller; who may name them is shown by R23',
   'POST /hooks/*path path': 'names a mapping of the configuration; who may reach it is shown by R28',
   serverId: 'servers belong to the installation, not to a caller; who may name them is shown by R23',
   'cron.add conversationRef':
@@ -144,6 +146,7 @@ const exempt: Readonly<Record<string, string>> = {
   'obs.trace.search chatId': 'narrows the search, whose rows are filtered by permission',
   'obs.explain traceId': 'for administrators; the report of a session that is not theirs is that of an unknown one, which its tests show',
   'session.feedback turnId': 'looked up in the conversation that is named with it, whose owner is checked before',
+  'session.feedback traceId': 'looked up in the conversation that is named with it, whose owner is checked before',
   'cron.reset target': 'a word of a closed list',
   'scheduler.wake target': 'a word of a closed list',
   'obs.audit.query target': 'narrows the audit, whose rows are filtered by permission',

@@ -5,6 +5,14 @@ export function newId(prefix: string): string {
   return `${prefix}_${randomUUIDv7()}`;
 }
 
+let lastMs = 0;
+
+/** Returns an id like `newId` that is above every earlier one of this process, also of the same millisecond. */
+export function nextId(prefix: string, atMs: number): string {
+  lastMs = Math.max(Math.floor(atMs), lastMs + 1);
+  return `${idBefore(prefix, lastMs)}-${randomUUIDv7().slice(14)}`;
+}
+
 /** Returns a text that is below every id of `newId` from this time on, and above every earlier one. */
 export function idBefore(prefix: string, atMs: number): string {
   const hex = Math.max(0, Math.floor(atMs)).toString(16).padStart(12, '0');

@@ -3,7 +3,7 @@ import { recoverChannelSends, finishChannelSend } from './channel-sends.ts';
 import { migrations, operations } from './registry.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
-import { newId } from '../kernel/ids.ts';
+import { newId, nextId } from '../kernel/ids.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
 import { beginSend, decidePart, enqueueParts, listParts, pruneParts, readHeads } from '../features/channels/delivery/store.ts';
 
@@ -15,7 +15,7 @@ afterEach(() => db[Symbol.asyncDispose]());
 
 const atMs = 1_000;
 function message(conversationId: string, texts: readonly string[], opKey = newId('op')): PartRow[] {
-  const base = newId('ob');
+  const base = nextId('ob', atMs);
   return texts.map((text, index) => ({
     id: `${base}-${index + 1}`,
     opKey,

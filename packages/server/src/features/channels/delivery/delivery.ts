@@ -7,7 +7,7 @@ import type { Core } from '../../../kernel/core.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
 import { toCall } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import { idBefore, newId } from '../../../kernel/ids.ts';
+import { idBefore, nextId } from '../../../kernel/ids.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import { announceDelivery } from './announce.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from './api.ts';
@@ -35,7 +35,7 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
   function rowsOf({ to, text, ...message }: OutgoingMessage): PartRow[] {
     const texts = partsOf(text, rulesOf(to.channelType));
     const atMs = clock.now();
-    const base = newId('ob');
+    const base = nextId('ob', atMs);
     return texts.map((one, index) => ({
       ...message,
       ...to,
