@@ -34,6 +34,8 @@ export async function proveResetRace(options: {
   readonly messages: number;
   readonly seed: number;
   readonly broken?: string;
+  /** Ends the rounds early. */
+  readonly until?: (report: Pick<E19Report, 'rounds' | 'kept'>) => boolean;
 }): Promise<E19Report> {
   const random = randomFrom(options.seed);
   const report = { rounds: 0, gone: 0, kept: 0, memories: { before: 0, afterDelete: 0, afterErasure: 0 }, wrong: [] as string[] };
@@ -55,6 +57,7 @@ export async function proveResetRace(options: {
       report.rounds += 1;
       report.kept += race.kept.length;
       report.gone += race.acked.size - race.kept.length;
+      if (options.until?.(report) === true) break;
     }
     report.memories = await keepMemories(daemon);
     const { before, afterDelete, afterErasure } = report.memories;
