@@ -3,7 +3,7 @@ import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
 import { openPlatform, textRulesOf } from '../features/channels/instances/platforms.ts';
-import { createMessages } from '../features/channels/messages/messages.ts';
+import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
@@ -20,6 +20,7 @@ export interface ChannelsWiring {
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
   readonly settings: SettingsApi;
+  readonly reset: MessagesDeps['reset'];
   readonly principalOfPerson: (name: string) => string;
 }
 

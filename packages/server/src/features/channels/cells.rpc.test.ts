@@ -156,6 +156,29 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     expect((await server.client.call('channels.messages', {})).total).toBe(0);
   });
 
+  test('may be commands: /new leaves the history behind, and every person has it for the own conversation', async () => {
+    const server = await start();
+    const sizes: number[] = [];
+    server.provider.setAnswer(({ body }) => {
+      sizes.push((body as { readonly messages: readonly { readonly role: string }[] }).messages.filter(({ role }) => role === 'user').length);
+      return { text: 'Noted.' };
+    });
+    for (const [said, heard] of [
+      ['my tea is green', 'Noted.'],
+      ['and my cup blue', 'Noted.'],
+      ['/NEW', 'This is a new conversation.'],
+      ['what do you know?', 'Noted.'],
+      ['/status', 'Agent default, model mock/mock-fast.'],
+    ] as const) {
+      const before = answers().length;
+      ada.say(`PRIVMSG gate :${said}`);
+      await expect.poll(() => answers().slice(before)).toEqual([`gate ada ${heard}`]);
+    }
+    expect(sizes).toEqual([1, 2, 1]);
+    expect((await server.client.call('obs.audit.query', { actionType: 'session.reset' })).rows).toHaveLength(1);
+    expect((await server.client.call('channels.messages', {})).messages.every(({ state }) => state === 'done')).toBe(true);
+  });
+
   test('of a sender who may not write any more by then are not answered', async () => {
     const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1 } } } });
     const held = Promise.withResolvers<void>();

@@ -11,6 +11,7 @@ import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits } f
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
+import { type CommandDeps, commandOf, runCommand } from './commands.ts';
 import { findPairing } from './store.ts';
 
 /** Work of a message with everything its turn needs: the list of messages may be pruned, and the configuration change. */
@@ -39,7 +40,7 @@ export const messageLimits = { concurrency: 64, maxAttempts: 5 };
 /** Returns 5 s, 10 s, 20 s, 40 s. */
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 
-export interface RunMessageDeps extends Core {
+export interface RunMessageDeps extends Core, CommandDeps {
   readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
@@ -90,6 +91,12 @@ export function createRunMessage(deps: RunMessageDeps): {
       let alert: InboxMessage | undefined;
       count(work.to.instance, 1);
       try {
+        const command = commandOf(work);
+        if (command !== undefined) {
+          const text = await runCommand(command, work, callOf(work, item, signal), deps);
+          await delivery.send(messageTo(item, work, text, null));
+          return { state: 'done' };
+        }
         const outcome = await deps.turns.runDurably(
           {
             workId,
@@ -153,11 +160,16 @@ function textsOf({ to, senderName, text, trust }: MessageWork) {
 }
 
 /** Returns the answer to send; undefined when the agent said nothing. */
-function answerOf({ key }: WorkItem, { to, target }: MessageWork, { text, failure, turnId }: TurnOutcome): OutgoingMessage | undefined {
+function answerOf(item: WorkItem, work: MessageWork, { text, failure, turnId }: TurnOutcome): OutgoingMessage | undefined {
   const said = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
   if (said.trim() === '') return undefined;
+  return messageTo(item, work, said, turnId);
+}
+
+/** Returns the one message that answers another. */
+function messageTo({ key }: WorkItem, { to, target }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
   const { agentId, principalId, ref } = target;
-  return { opKey: `answer:${key}`, to, text: said, agentId, principalId, conversationRef: ref, turnId };
+  return { opKey: `answer:${key}`, to, text, agentId, principalId, conversationRef: ref, turnId };
 }
 
 function endOf(
