@@ -1,6 +1,6 @@
 import type { EvalCase, Result } from '@gatehouse/contract';
 import type * as z from 'zod';
-import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, type TestServer, type TestServerOptions, sql } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { interceptDb } from '../../access/approvals/testing/intercept-db.ts';
 
@@ -282,6 +282,7 @@ describe('an evaluation ends early', () => {
     isFull = false;
     clock.advance(30_000);
     expect((await first.client.call('eval.get', { evalId })).run).toMatchObject(failed);
+    await expect.poll(() => sql(homeDir, 'SELECT state FROM eval_run')).toEqual([{ state: 'failed' }]);
     await first[Symbol.asyncDispose]();
     await using after = await starting({ clock, homeDir });
     expect((await after.client.call('eval.get', { evalId })).run).toMatchObject(failed);

@@ -159,12 +159,14 @@ export function createEvaluationRuns(deps: RunsDeps): EvaluationRuns {
     },
 
     'eval.get': async ({ evalId, offset, limit }, call) => {
+      // Before the row: an end that is stored meanwhile is in it.
+      const end = unstored.get(evalId);
       const { row, sums } = await find(evalId, call);
       const rows = await db.read(readResults, { evalId, from: offset, to: offset + limit });
       const results = Map.groupBy(rows, ({ caseNo }) => caseNo);
       const cases = casesOf(row).slice(offset, offset + limit);
       return {
-        run: viewOf(row, sums, unstored.get(evalId)),
+        run: viewOf(row, sums, end),
         cases: cases.map((one, at) => ({ number: offset + at + 1, case: one, results: (results.get(offset + at) ?? []).map(resultOf) })),
         total: row.caseCount,
         offset,
@@ -176,8 +178,9 @@ export function createEvaluationRuns(deps: RunsDeps): EvaluationRuns {
     'eval.list': async ({ offset, limit }, call) => {
       refuseAgents(call);
       await recover();
+      const ends = new Map(unstored);
       const { runs, sums, total } = await db.read(listEvaluations, { principalId: reachOf(call), offset, limit });
-      const views = runs.map((row) => viewOf(row, sums, unstored.get(row.id)));
+      const views = runs.map((row) => viewOf(row, sums, ends.get(row.id)));
       return { runs: views, total, offset, limit, hasMore: offset + runs.length < total };
     },
 
