@@ -162,7 +162,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
       }),
       async () => {
         const found = valueOf(await writer.write(recoverChannelSends, { instance: round, bootId: `${liveBoot}-never`, atMs: atMs - 1 }));
-        left += found ?? 0;
+        left += found?.length ?? 0;
       },
       () => writer.write(pruneParts, { beforeId: 'ob_', limit: 3 }),
     ]);

@@ -5,25 +5,25 @@ import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
-/** Stores what became of a send, with an alert when nobody knows; undefined when this process is not the one that sends it. */
-export const finishChannelSend = operation('delivery.finish', async (tx, end: SendEnd): Promise<PartRow | undefined> => {
+/** Stores what became of a send; returns the alert about one that failed, or may have. Nothing happens when another process sends it. */
+export const finishChannelSend = operation('delivery.finish', async (tx, end: SendEnd): Promise<InboxMessage | undefined> => {
   const row = await finishSend(tx, end);
-  if (row !== undefined && (end.is === 'unknown' || end.is === 'rejected'))
-    await alert(tx, row, end.is, end.error ?? 'no reason was given', end.atMs);
-  return row;
+  if (row === undefined || (end.is !== 'unknown' && end.is !== 'rejected')) return undefined;
+  return alert(tx, row, end.is, end.error ?? 'no reason was given', end.atMs);
 });
 
-/** Marks what an earlier process was sending, with an alert for each; returns how many. */
+/** Marks what an earlier process was sending; returns the alert about each. */
 export const recoverChannelSends = operation(
   'delivery.recover',
-  async (tx, input: { readonly instance: string; readonly bootId: string; readonly atMs: number }): Promise<number> => {
+  async (tx, input: { readonly instance: string; readonly bootId: string; readonly atMs: number }): Promise<InboxMessage[]> => {
     const left = await markLeft(tx, input);
-    for (const row of left) await alert(tx, row, 'unknown', 'the daemon ended before the platform confirmed it', input.atMs);
-    return left.length;
+    const alerts: InboxMessage[] = [];
+    for (const row of left) alerts.push(await alert(tx, row, 'unknown', 'the daemon ended before the platform confirmed it', input.atMs));
+    return alerts;
   },
 );
 
-async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: string, atMs: number): Promise<void> {
+async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: string, atMs: number): Promise<InboxMessage> {
   const { id, channelType, instance, conversationId, agentId, principalId, conversationRef, attempts } = row;
   const what = is === 'unknown' ? 'may have been sent' : 'was not sent';
   const message: InboxMessage = {
@@ -35,10 +35,11 @@ async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: stri
     conversationRef,
     principalId,
     level: 'alert',
-    text: `A message to ${conversationId} (${channelType}, "${instance}") ${what}: ${why}. Next step: \`gatehouse call delivery.resend --deliveryId ${id}\` sends it again.`,
+    text: `A message to ${conversationId} (${channelType}, "${instance}") ${what}: ${why}. Next step: \`gatehouse channels resend ${id}\` sends it again.`,
     atMs,
   };
   await inboxDeliver(tx, message);
+  return message;
 }
 
 export const channelSendOperations = [finishChannelSend, recoverChannelSends];

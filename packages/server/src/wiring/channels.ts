@@ -40,7 +40,13 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
       pairingKey: options.installKey.derive('pairing'),
     }),
   );
-  const sending = { ...core('delivery'), bootId, finishSend: finishChannelSend, recoverSends: recoverChannelSends };
+  const sending = {
+    ...core('delivery'),
+    bootId,
+    finishSend: finishChannelSend,
+    recoverSends: recoverChannelSends,
+    announceAlert: deps.inbox.announce,
+  };
   const instances: Instances = new Instances({
     ...core('channels'),
     config: live(({ channels }) => channels),

@@ -122,6 +122,26 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     expect(await deliveries(second)).toEqual(['accepted']);
   });
 
+  test('are sent although the database failed for a moment', async () => {
+    let fails = 2;
+    const wrap = (db: Db): Db => ({
+      ...db,
+      read: (one, input) => db.read(one, input),
+      telemetry: (one, input) => db.telemetry(one, input),
+      write(one, input) {
+        if (one.name !== 'delivery.recover' || fails === 0) return db.write(one, input);
+        fails -= 1;
+        return Promise.reject(new Error('busy'));
+      },
+      [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+    });
+    const server = await start({ db: wrap });
+    server.provider.setAnswer(() => ({ text: 'Anyway.' }));
+    ada.say('PRIVMSG gate :hello');
+    await expect.poll(answers).toEqual(['gate ada Anyway.']);
+    expect(fails).toBe(0);
+  });
+
   test('to a suspended agent are recorded, start no turn, and their sender is notified', async () => {
     const server = await start();
     await server.client.call('agents.suspend', { agentId: 'default' });

@@ -133,6 +133,7 @@ describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
   test('a message to nobody is refused, its owner is alerted, and it can be sent again', async () => {
     await start({ dm: { policy: 'open' } });
     const answered = Promise.withResolvers<void>();
+    const alerts = server.heard('inbox:message');
     server.provider.setAnswer(() => ({ text: 'Too late?', after: answered.promise }));
     const ada = await join('ada');
     ada.say('PRIVMSG gate :wait for it');
@@ -144,6 +145,7 @@ describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
       .poll(async () => (await server.client.call('delivery.list', {})).deliveries)
       .toMatchObject([{ state: 'rejected', errorKind: 'no_such_target' }]);
     const { deliveries } = await server.client.call('delivery.list', { state: 'rejected' });
+    await expect.poll(() => alerts).toMatchObject([{ source: 'channel', level: 'alert' }]);
     const { messages } = await server.client.call('inbox.list', {});
     expect(messages).toMatchObject([{ source: 'channel', level: 'alert', text: expect.stringContaining('was not sent') }]);
     const again = await join('ada');

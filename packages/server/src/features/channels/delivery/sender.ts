@@ -3,14 +3,18 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Adapter, RatePlan, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
+import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { PartRow, Sender } from './api.ts';
 import { announceDelivery } from './announce.ts';
 import { beginSend, readHeads, type SendEnd } from './store.ts';
 
 export interface SenderDeps extends Core {
   readonly bootId: string;
-  readonly finishSend: Operation<SendEnd, PartRow | undefined>;
-  readonly recoverSends: Operation<{ readonly instance: string; readonly bootId: string; readonly atMs: number }, number>;
+  /** Stores what became of a send; returns the alert about one that failed. */
+  readonly finishSend: Operation<SendEnd, InboxMessage | undefined>;
+  /** Marks what an earlier process was sending; returns the alerts about it. */
+  readonly recoverSends: Operation<{ readonly instance: string; readonly bootId: string; readonly atMs: number }, InboxMessage[]>;
+  readonly announceAlert: (message: InboxMessage) => void;
 }
 
 export interface SenderOptions {
@@ -25,6 +29,8 @@ const ladderMs = [1_000, 5_000, 25_000, 120_000, 600_000];
 const maxAttempts = 8;
 /** A connected instance looks for work at least this often: wakes are hints. */
 const lookMs = 30_000;
+/** Pause after the database failed. */
+const retryMs = 2_000;
 /** Time that a send under way has when the instance stops. */
 const stopMs = 5_000;
 
@@ -54,19 +60,21 @@ export class InstanceSender implements Sender {
     const { instance } = this.#options;
     const stop = () => this.wake();
     signal.addEventListener('abort', stop, { once: true });
-    try {
-      await db.write(recoverSends, { instance, bootId, atMs: clock.now() });
-      while (!signal.aborted) {
-        this.#wake = Promise.withResolvers();
-        const nextMs = await this.#sendHeads(signal);
-        await this.#sleep(Math.min(lookMs, nextMs));
+    let isRecovered = false;
+    while (!signal.aborted) {
+      this.#wake = Promise.withResolvers();
+      let nextMs = retryMs;
+      try {
+        if (!isRecovered) for (const alert of await db.write(recoverSends, { instance, bootId, atMs: clock.now() })) this.#deps.announceAlert(alert);
+        isRecovered = true;
+        nextMs = await this.#sendHeads(signal);
+      } catch (error) {
+        if (!signal.aborted) log.error({ err: error, instance }, 'Failed to read the messages to a channel; they are read again');
       }
-    } catch (error) {
-      if (!signal.aborted) log.error({ err: error, instance }, 'Failed to send messages of a channel; they are tried again when it connects');
-    } finally {
-      signal.removeEventListener('abort', stop);
-      await Promise.allSettled(this.#busy.values());
+      await this.#sleep(nextMs);
     }
+    signal.removeEventListener('abort', stop);
+    await Promise.allSettled(this.#busy.values());
   }
 
   /** Starts what is due; returns the time until the next is. */
@@ -131,7 +139,8 @@ export class InstanceSender implements Sender {
     const { db, finishSend } = this.#deps;
     for (let tries = 1; ; tries += 1) {
       try {
-        await db.write(finishSend, end);
+        const alert = await db.write(finishSend, end);
+        if (alert !== undefined) this.#deps.announceAlert(alert);
         return;
       } catch (error) {
         if (tries === 5 || signal.aborted || (error instanceof AppError && error.code !== 'unavailable')) throw error;
