@@ -34,7 +34,10 @@ export class ToolTrace {
     const answer = await decision;
     if (answer.allowed) this.#trace.end(step, { outcome: 'ok', facts: { approved: true } });
     else if (answer.waits === undefined) this.#trace.end(step, { outcome: 'denied', facts: { approved: false } });
-    else this.#trace.end(step, { outcome: 'waiting', facts: { approvalId: answer.waits.approvalId } });
+    else {
+      this.#trace.end(step, { outcome: 'waiting', facts: { approvalId: answer.waits.approvalId } });
+      this.#trace.end(this.#step, { outcome: 'waiting' });
+    }
     return answer;
   }
 

@@ -89,7 +89,7 @@ export class OpenDurableTurn {
     const opened = await deps.db.write(deps.openDurableTurn, { claim, turn: { ...fresh, ...openRow, costNano: 0 } });
     if (opened === undefined) throw lostClaim();
     const { left } = opened;
-    const start = left === undefined ? fresh : { ...fresh, id: left.turnId, startedAtMs: left.startedAtMs };
+    const start = left === undefined ? fresh : { ...fresh, id: left.turnId, traceId: left.traceId, startedAtMs: left.startedAtMs };
     return new OpenDurableTurn(deps, turn, start, left, admitted, claim);
   }
 

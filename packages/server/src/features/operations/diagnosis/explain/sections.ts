@@ -157,7 +157,7 @@ export function coverageOf(material: Material, about: Case): NonNullable<Report[
   const parts = execution.filter(({ kind, traceId }) => kind === 'turn' && traceId === focus?.traceId);
   const calls = parts.reduce((sum, { toolCalls }) => sum + toolCalls, 0);
   const errors = parts.reduce((sum, { toolErrors }) => sum + toolErrors, 0);
-  const own = parts.flatMap(({ steps }) => steps.filter(({ kind }) => kind === 'tool'));
+  const own = parts.flatMap(({ steps }) => steps.filter(({ kind, outcome }) => kind === 'tool' && outcome !== 'waiting'));
   const failed = own.filter(({ outcome }) => outcome === 'error' || outcome === 'denied').length;
   const rollup = { ok: Math.max(0, calls - errors), failed: errors };
   const trajectory = { ok: own.length - failed, failed };

@@ -144,7 +144,7 @@ class StepCounts {
   #addSteps({ steps }: StoredRecord): void {
     for (const { kind, name, outcome, facts } of steps) {
       if (kind === 'breaker' && facts?.['event'] === 'opened') this.breakerTrips += 1;
-      if (kind !== 'tool' || outcome === undefined) continue;
+      if (kind !== 'tool' || outcome === undefined || outcome === 'waiting') continue;
       const isFailed = outcome === 'error' || outcome === 'denied';
       const counts = this.tools.get(name) ?? { ok: 0, failed: 0 };
       this.tools.set(name, counts);
