@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findCommand } from '../../../tools/system-packages.mjs';
+import { type Pair, writePair } from './certificates.ts';
 import { freePort } from './free-port.ts';
 import { unprivileged } from './unprivileged.ts';
 
@@ -13,6 +14,8 @@ export type IrcServerName = 'ngircd' | 'inspircd';
 /** A server of IRC on 127.0.0.1, without accounts. */
 export interface IrcServer extends AsyncDisposable {
   readonly port: number;
+  /** Port on which `ngircd` speaks TLS, when it has a certificate. */
+  readonly tlsPort: number;
   readonly name: IrcServerName;
   /** Ends it at once, as a crash does. */
   kill(): Promise<void>;
@@ -25,16 +28,28 @@ const startMs = 10_000;
 /** Whether the program is installed. */
 export const hasIrcServer = (name: IrcServerName): boolean => findCommand(name) !== undefined;
 
+export interface IrcServerOptions {
+  /** Password of the server. */
+  readonly password?: string;
+  /** Certificate of `ngircd`. */
+  readonly tls?: Pair;
+}
+
 /** Starts `ngircd`, which knows the protocol of 1993, or `inspircd`, which confirms messages with ids. */
-export async function startIrcServer(name: IrcServerName, { password }: { readonly password?: string } = {}): Promise<IrcServer> {
+export async function startIrcServer(name: IrcServerName, { password, tls }: IrcServerOptions = {}): Promise<IrcServer> {
   const program = findCommand(name);
   if (program === undefined) throw new Error(`${name} is not installed (Debian package ${name})`);
   const identity = unprivileged('nobody');
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-irc-'));
-  const port = await freePort();
+  const [port, tlsPort] = [await freePort(), await freePort()];
   const file = join(folder, 'server.conf');
-  writeFileSync(file, name === 'ngircd' ? ngircd(port, folder, password) : inspircd(port, folder, password));
-  for (const path of [folder, file]) if (identity.uid !== undefined && identity.gid !== undefined) chownSync(path, identity.uid, identity.gid);
+  writeFileSync(
+    file,
+    name === 'ngircd' ? ngircd(port, folder, password) + (tls === undefined ? '' : ngircdTls(tlsPort, folder)) : inspircd(port, folder, password),
+  );
+  if (tls !== undefined) await writePair(folder, 'server', tls);
+  for (const path of [folder, ...readdirSync(folder).map((one) => join(folder, one))])
+    if (identity.uid !== undefined && identity.gid !== undefined) chownSync(path, identity.uid, identity.gid);
   const args = name === 'ngircd' ? ['-n', '-f', file] : ['--nofork', '--nopid', '--config', file];
   const start = async () => {
     const child = spawn(program, args, { ...identity, cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -58,6 +73,7 @@ export async function startIrcServer(name: IrcServerName, { password }: { readon
   };
   return {
     port,
+    tlsPort,
     name,
     kill,
     async restart() {
@@ -95,12 +111,20 @@ const ngircd = (port: number, folder: string, password: string | undefined): str
 [Limits]
   MaxConnectionsIP = 0
   MaxJoins = 0
+  MaxPenaltyTime = 0
   PingTimeout = 120
   PongTimeout = 20
 [Options]
   DNS = no
   Ident = no
   PAM = no
+`;
+
+const ngircdTls = (port: number, folder: string): string => `
+[SSL]
+  Ports = ${port}
+  CertFile = ${join(folder, 'server.crt')}
+  KeyFile = ${join(folder, 'server.key')}
 `;
 
 const modules =
@@ -111,7 +135,7 @@ const inspircd = (port: number, folder: string, password: string | undefined): s
 <bind address="127.0.0.1" port="${port}" type="clients">
 <connect name="all" allow="*" ${password === undefined ? '' : `password="${password}"`} timeout="30" fakelag="no" threshold="1000" commandrate="100000" recvq="65536" softsendq="262144" hardsendq="1048576" localmax="1000" globalmax="1000" maxchans="100" resolvehostnames="no" useident="no">
 <performance nouserdns="yes" quietbursts="yes">
-<options defaultmodes="">
+<options defaultmodes="o">
 <path configdir="${folder}" datadir="${folder}" logdir="${folder}" runtimedir="${folder}">
 <log method="file" type="* -USERINPUT -USEROUTPUT" level="default" target="${join(folder, 'log')}">
 ${modules
