@@ -29,6 +29,26 @@ test('no text becomes a second line or another command', () => {
   expect(() => formatLine('JOIN', ['#a #b', 'key'])).toThrow(RangeError);
 });
 
+test('what is formatted is read as it was', () => {
+  const last = fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll(/[\r\n\0]/g, ''));
+  const word = last.map((text) => text.replace(/^:/, '').replaceAll(' ', '')).filter((text) => text !== '');
+  fc.assert(
+    fc.property(fc.array(word), last, word, (words, text, label) => {
+      const line = formatLine('PRIVMSG', [...words, text], { label });
+      expect(parseLine(line.slice(0, -2))).toEqual({
+        tags: new Map([['label', label.replaceAll(/[;\s\\]/g, '_')]]),
+        source: '',
+        command: 'PRIVMSG',
+        params: [...words, text],
+      });
+    }),
+  );
+});
+
+test('only spaces divide a line', () => {
+  expect(parseLine('PRIVMSG  #lab \u00A0hello\u2003there')).toMatchObject({ params: ['#lab', '\u00A0hello\u2003there'] });
+});
+
 test('any line can be read', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {

@@ -18,7 +18,7 @@ export function parseLine(text: string): Line | undefined {
   const take = (): string => {
     const end = rest.indexOf(' ');
     const word = end === -1 ? rest : rest.slice(0, end);
-    rest = end === -1 ? '' : rest.slice(end + 1).trimStart();
+    rest = end === -1 ? '' : rest.slice(end + 1).replace(/^ +/, '');
     return word;
   };
   const tags = rest.startsWith('@') ? parseTags(take().slice(1)) : noTags;
