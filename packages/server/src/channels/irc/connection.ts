@@ -1,107 +1,110 @@
+import { readFile } from 'node:fs/promises';
 import net from 'node:net';
 import tls from 'node:tls';
-import type { AdapterDeps, Ended, ReceivedMessage, SendResult, Sink } from '../port.ts';
+import type { AdapterDeps, Ended, SendResult, Sink } from '../port.ts';
+import { Intake } from './intake.ts';
 import type { IrcConfig } from './irc.ts';
 import { foldingOf, formatLine, type Line, longestLine, parseLine, parseSource } from './line.ts';
+import { messageOf } from './message.ts';
+import { isRefusal, Sends } from './sends.ts';
 
-const pingMs = 30_000;
-const pongMs = 15_000;
+const defaultPingMs = 30_000;
+const defaultPongMs = 15_000;
 const connectMs = 30_000;
 const goodbyeMs = 1_000;
 const wantedCaps = ['message-tags', 'server-time', 'account-tag', 'echo-message', 'labeled-response', 'batch'];
-/** Messages not yet stored; beyond, the socket is not read. */
-const maxWaiting = 256;
 /** Tries for a nick: the same one first, after a pause, then others. */
 const maxNicks = 6;
 const sameNick = 3;
 const sameNickMs = 1_000;
-
-/** Answers that refuse a message, by their number. */
-const refusals: Readonly<Record<string, string>> = {
-  '401': 'no_such_target',
-  '403': 'no_such_channel',
-  '404': 'cannot_send',
-  '407': 'too_many_targets',
-  '411': 'no_target',
-  '412': 'no_text',
-  '477': 'needs_registration',
-  '531': 'not_accepted',
-};
-
-interface Pending {
-  readonly target: string;
-  readonly label: string;
-  readonly isLabelled: boolean;
-  readonly settle: (result: SendResult) => void;
-}
+/** A login is sent in parts of this length; a shorter one is the last. */
+const loginPart = 400;
 
 /** One connection, from its dial to its end. */
 export class IrcConnection {
   readonly #deps: AdapterDeps<IrcConfig>;
   readonly #sink: Sink;
   readonly #ended = Promise.withResolvers<Ended>();
+  readonly #signal: AbortSignal;
+  readonly #intake: Intake;
+  readonly #sends: Sends;
   readonly #caps = new Set<string>();
   readonly #offered = new Set<string>();
-  readonly #pending = new Map<string, Pending>();
-  readonly #waiting: ReceivedMessage[] = [];
-  #taking = false;
+  readonly #pingMs: number;
+  readonly #pongMs: number;
   #socket: net.Socket | undefined;
   #buffer = '';
   #nick: string;
   #nicksTried = 1;
+  #isLoggedIn = false;
   #isWelcome = false;
   #isOver = false;
   #fold = foldingOf('rfc1459');
   #cancelTimer = () => {};
 
-  constructor(deps: AdapterDeps<IrcConfig>, sink: Sink) {
+  constructor(deps: AdapterDeps<IrcConfig>, signal: AbortSignal, sink: Sink) {
+    const { nick, pingMs = defaultPingMs, pongMs = defaultPongMs } = deps.config;
     this.#deps = deps;
     this.#sink = sink;
-    this.#nick = deps.config.nick;
+    this.#signal = signal;
+    this.#nick = nick;
+    this.#pingMs = pingMs;
+    this.#pongMs = pongMs;
+    this.#intake = new Intake(deps, sink, signal, () => this.#readOn());
+    this.#sends = new Sends(deps.clock, pingMs + pongMs);
   }
 
-  async run(signal: AbortSignal): Promise<Ended> {
+  /** Resolves when the connection has ended and what came over it is stored. */
+  async run(): Promise<Ended> {
     const stop = () => this.#end({ ended: 'stopped', text: 'Stopped' });
-    if (signal.aborted) return { ended: 'stopped', text: 'Stopped' };
-    signal.addEventListener('abort', stop, { once: true });
-    this.#dial();
+    if (this.#signal.aborted) return { ended: 'stopped', text: 'Stopped' };
+    this.#signal.addEventListener('abort', stop, { once: true });
+    void this.#dial();
     try {
-      return await this.#ended.promise;
+      const ended = await this.#ended.promise;
+      await this.#intake.settled();
+      return ended;
     } finally {
-      signal.removeEventListener('abort', stop);
+      this.#signal.removeEventListener('abort', stop);
     }
   }
 
   /** Sends one line; resolves when the server has confirmed or refused it, or the connection ended. */
   say(target: string, text: string, label: string, signal: AbortSignal): Promise<SendResult> {
-    const socket = this.#socket;
-    if (socket === undefined || !this.#isWelcome || this.#isOver) return Promise.resolve({ is: 'notSent', text: 'The server is not connected' });
+    if (this.#socket === undefined || !this.#isWelcome || this.#isOver)
+      return Promise.resolve({ is: 'notSent', text: 'The server is not connected' });
+    if (signal.aborted) return Promise.resolve({ is: 'notSent', text: 'The channel stopped' });
     const isLabelled = this.#caps.has('labeled-response') && this.#caps.has('echo-message');
-    const { promise, resolve } = Promise.withResolvers<SendResult>();
-    const late = () => settle({ is: 'ambiguous', text: 'The server had not confirmed it when the channel stopped' });
-    const settle = (result: SendResult) => {
-      this.#pending.delete(label);
-      signal.removeEventListener('abort', late);
-      resolve(result);
-    };
-    this.#pending.set(label, { target: this.#fold(target), label, isLabelled, settle });
-    signal.addEventListener('abort', late, { once: true });
+    const result = this.#sends.expect(label, this.#fold(target), isLabelled, signal);
     if (isLabelled) this.#write(formatLine('PRIVMSG', [target, text], { label }));
     // A server without labels answers in order: its answer to the ping comes after a refusal of the message.
     else this.#write(`${formatLine('PRIVMSG', [target, text])}${formatLine('PING', [label])}`);
-    return promise;
+    return result;
   }
 
-  #dial(): void {
-    const { host, port, tls: isTls } = this.#deps.config;
-    const socket = isTls ? tls.connect({ host, port, servername: net.isIP(host) === 0 ? host : '' }) : net.connect({ host, port });
-    this.#socket = socket;
+  async #dial(): Promise<void> {
+    const { host, port, tls: isTls, tlsCaPath } = this.#deps.config;
+    const failed = (error: NodeJS.ErrnoException) => this.#end({ ended: 'transient', text: `${host}:${port}: ${error.code ?? error.message}` });
     this.#timer(connectMs, () => this.#end({ ended: 'transient', text: `No connection to ${host}:${port} within ${connectMs / 1_000} s` }));
+    let ca: Buffer | undefined;
+    try {
+      if (isTls && tlsCaPath !== undefined) ca = await readFile(tlsCaPath);
+    } catch (error) {
+      return failed(error as NodeJS.ErrnoException);
+    }
+    if (this.#isOver) return;
+    const socket = isTls
+      ? tls.connect({ host, port, servername: net.isIP(host) === 0 ? host : '', ...(ca !== undefined && { ca }) })
+      : net.connect({ host, port });
+    this.#socket = socket;
     socket.setNoDelay(true);
     socket.setEncoding('utf8');
     socket.once(isTls ? 'secureConnect' : 'connect', () => this.#register());
-    socket.on('data', (text: string) => this.#read(text));
-    socket.on('error', (error: NodeJS.ErrnoException) => this.#end({ ended: 'transient', text: `${host}:${port}: ${error.code ?? error.message}` }));
+    socket.on('data', (text: string) => {
+      this.#buffer += text;
+      this.#read();
+    });
+    socket.on('error', failed);
     socket.on('close', () => this.#end({ ended: 'transient', text: 'The server closed the connection' }));
   }
 
@@ -113,27 +116,46 @@ export class IrcConnection {
     this.#write(formatLine('USER', [username ?? this.#nick, '0', '*', realName ?? 'Gatehouse']));
   }
 
-  #read(text: string): void {
-    this.#buffer += text;
-    for (let end = this.#buffer.indexOf('\n'); end !== -1; end = this.#buffer.indexOf('\n')) {
-      const line = parseLine(this.#buffer.slice(0, end).replace(/\r$/, ''));
-      this.#buffer = this.#buffer.slice(end + 1);
-      if (line !== undefined && !this.#isOver) this.#heard(line);
+  /** Handles the lines that have come, until too many messages wait. */
+  #read(): void {
+    let start = 0;
+    let end = this.#buffer.indexOf('\n');
+    for (; end !== -1 && !this.#isOver && !this.#intake.isFull; end = this.#buffer.indexOf('\n', start)) {
+      const text = this.#buffer.slice(start, end).replace(/\r$/, '');
+      start = end + 1;
+      const line = text.length > longestLine ? this.#endAtLongLine() : parseLine(text);
+      if (line !== undefined) this.#heard(line);
     }
-    if (this.#buffer.length > longestLine) this.#end({ ended: 'transient', text: 'The server sent a line that is too long' });
+    this.#buffer = this.#buffer.slice(start);
+    if (this.#intake.isFull) {
+      // Nothing is heard meanwhile: no silence proves anything.
+      this.#socket?.pause();
+      this.#cancelTimer();
+    } else if (end === -1 && this.#buffer.length > longestLine) this.#endAtLongLine();
+  }
+
+  #readOn(): void {
+    if (this.#socket?.isPaused() !== true || this.#isOver || this.#intake.isFull) return;
+    this.#expectLife();
+    this.#read();
+    if (!this.#intake.isFull) this.#socket.resume();
+  }
+
+  #endAtLongLine(): undefined {
+    this.#end({ ended: 'transient', text: 'The server sent a line that is too long' });
   }
 
   #heard(line: Line): void {
     this.#sink.alive();
     if (this.#isWelcome) this.#expectLife();
-    const { command, params, tags } = line;
-    const label = tags.get('label');
-    if (label !== undefined && refusals[command] !== undefined) return this.#refused(label, line);
+    const { command, params, source } = line;
+    const isOwn = this.#fold(parseSource(source).nick) === this.#fold(this.#nick);
+    if (this.#sends.takes(line, isOwn && command === 'PRIVMSG', this.#fold)) return;
     switch (command) {
       case 'PING':
         return this.#write(formatLine('PONG', [params.at(-1) ?? '']));
       case 'PONG':
-        return this.#pending.get(params.at(-1) ?? '')?.settle({ is: 'sent' });
+        return this.#sends.ponged(params.at(-1) ?? '');
       case 'CAP':
         return this.#negotiate(params);
       case 'AUTHENTICATE':
@@ -142,11 +164,17 @@ export class IrcConnection {
         return this.#end({ ended: endOfError(params[0] ?? ''), text: `The server ended the connection: ${params[0] ?? ''}` });
       case 'KILL':
         return this.#end({ ended: 'conflict', text: `The connection was killed: ${params.at(-1) ?? ''}` });
-      case 'NICK':
-        if (this.#isOwn(line)) this.#nick = params[0] ?? this.#nick;
+      case 'KICK':
+        if (this.#fold(params[1] ?? '') === this.#fold(this.#nick))
+          this.#deps.log.warn({ channel: params[0], code: command, reason: params.at(-1) }, 'IRC: thrown out of a channel');
         return;
-      case 'PRIVMSG':
-        return this.#message(line);
+      case 'NICK':
+        if (isOwn) this.#nick = params[0] ?? this.#nick;
+        return;
+      case 'PRIVMSG': {
+        const message = isOwn ? undefined : messageOf(line, { nick: this.#nick, fold: this.#fold, nowMs: this.#deps.clock.now() });
+        return message && this.#intake.add(message);
+      }
       default:
         return this.#numeric(line);
     }
@@ -166,8 +194,13 @@ export class IrcConnection {
       case '465':
         return this.#end({ ended: 'unauthorized', text: params.at(-1) ?? 'The server refuses the connection' });
       case '432':
-        return this.#end({ ended: 'unauthorized', text: `The server does not accept the nick ${this.#nick}` });
+        if (this.#isWelcome) return;
+        // A longer nick may be too long.
+        return this.#nick === this.#deps.config.nick
+          ? this.#end({ ended: 'unauthorized', text: `The server does not accept the nick ${this.#nick}` })
+          : this.#nickIsUsed();
       case '903':
+        this.#isLoggedIn = true;
         return this.#write(formatLine('CAP', ['END']));
       case '902':
       case '904':
@@ -175,16 +208,11 @@ export class IrcConnection {
       case '906':
         return this.#end({ ended: 'unauthorized', text: `The login failed: ${params.at(-1) ?? ''}` });
       default: {
-        if (refusals[command] === undefined) return;
-        const target = this.#fold(params[1] ?? '');
-        for (const pending of this.#pending.values())
-          if (!pending.isLabelled && pending.target === target) return this.#refused(pending.label, { command, params });
+        const channel = this.#fold(params[1] ?? '');
+        if (isRefusal(command) && this.#deps.config.channels.some((one) => this.#fold(one) === channel))
+          this.#deps.log.warn({ channel: params[1], code: command, reason: params.at(-1) }, 'IRC: failed to join a channel');
       }
     }
-  }
-
-  #refused(label: string, { command, params }: Pick<Line, 'command' | 'params'>): void {
-    this.#pending.get(label)?.settle({ is: 'rejected', kind: refusals[command] ?? command, text: params.at(-1) ?? command });
   }
 
   #negotiate(params: readonly string[]): void {
@@ -205,25 +233,36 @@ export class IrcConnection {
         return this.#write(this.#caps.has('sasl') ? formatLine('AUTHENTICATE', ['PLAIN']) : formatLine('CAP', ['END']));
       case 'NAK':
         return this.#write(formatLine('CAP', ['END']));
+      case 'DEL':
+        for (const name of names) this.#caps.delete(name);
+        return;
       default:
     }
   }
 
   #authenticate(what: string | undefined): void {
     const { saslUser = '', saslPassword = '' } = this.#deps.config;
-    if (what === '+') this.#write(formatLine('AUTHENTICATE', [Buffer.from(`\0${saslUser}\0${saslPassword}`).toString('base64')]));
+    if (what !== '+') return;
+    const login = Buffer.from(`\0${saslUser}\0${saslPassword}`).toString('base64');
+    for (let at = 0; at <= login.length; at += loginPart) this.#write(formatLine('AUTHENTICATE', [login.slice(at, at + loginPart) || '+']));
   }
 
   #otherNick(): void {
     this.#nicksTried += 1;
-    if (this.#nicksTried > maxNicks) return this.#end({ ended: 'conflict', text: `The nick ${this.#deps.config.nick} is in use` });
+    if (this.#nicksTried > maxNicks) return this.#nickIsUsed();
     // A connection that has just ended may still have it.
     if (this.#nicksTried <= sameNick) return void this.#deps.clock.after(sameNickMs, () => this.#write(formatLine('NICK', [this.#nick])));
     this.#nick = `${this.#nick}_`;
     this.#write(formatLine('NICK', [this.#nick]));
   }
 
+  #nickIsUsed(): void {
+    this.#end({ ended: 'conflict', text: `The nick ${this.#deps.config.nick} is in use` });
+  }
+
   #welcome(nick: string): void {
+    if (this.#deps.config.saslUser !== undefined && !this.#isLoggedIn)
+      return this.#end({ ended: 'unauthorized', text: 'The server did not do the login (SASL)' });
     this.#nick = nick;
     this.#isWelcome = true;
     for (const channel of this.#deps.config.channels) this.#write(formatLine('JOIN', [channel]));
@@ -231,63 +270,12 @@ export class IrcConnection {
     this.#sink.connected(nick);
   }
 
-  #isOwn = ({ source }: Line): boolean => this.#fold(parseSource(source).nick) === this.#fold(this.#nick);
-
-  #message(line: Line): void {
-    const { params, source, tags } = line;
-    const [target = '', said = ''] = params;
-    if (this.#isOwn(line)) {
-      const id = tags.get('msgid');
-      return this.#pending.get(tags.get('label') ?? '')?.settle({ is: 'sent', ...(id !== undefined && { platformId: id }) });
-    }
-    const text = textOf(said, parseSource(source).nick);
-    if (text === undefined) return;
-    const isDirect = this.#fold(target) === this.#fold(this.#nick);
-    const { nick, user, host } = parseSource(source);
-    const account = tags.get('account');
-    const mention = mentionOf(text, this.#nick);
-    const sentAtMs = Date.parse(tags.get('time') ?? '');
-    this.#waiting.push({
-      eventKey: tags.get('msgid'),
-      conversationId: isDirect ? nick : this.#fold(target),
-      conversationKind: isDirect ? 'direct' : 'shared',
-      senderId: account === undefined || account === '*' ? this.#fold(`${nick}!${user}@${host}`) : `account:${this.#fold(account)}`,
-      senderName: nick,
-      isBot: tags.has('bot'),
-      text: mention.text,
-      mentionsUs: mention.isMentioned,
-      sentAtMs: Number.isNaN(sentAtMs) ? this.#deps.clock.now() : sentAtMs,
-    });
-    if (this.#waiting.length >= maxWaiting) this.#socket?.pause();
-    void this.#take();
-  }
-
-  /** Passes messages on in their order; IRC sends nothing again, so that one that cannot be stored now is tried until it can. */
-  async #take(): Promise<void> {
-    if (this.#taking) return;
-    this.#taking = true;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, 64);
-      try {
-        await this.#sink.take(batch);
-        this.#waiting.splice(0, batch.length);
-        this.#socket?.resume();
-      } catch (error) {
-        this.#deps.log.warn({ err: error }, 'Failed to store messages of IRC; they are tried again');
-        if (this.#isOver) break;
-        await new Promise<void>((resolve) => this.#deps.clock.after(1_000, resolve));
-      }
-    }
-    this.#taking = false;
-  }
-
   #expectLife(): void {
-    const { pingMs: quietMs = pingMs, pongMs: answerMs = pongMs } = this.#deps.config;
-    this.#timer(quietMs, () => {
+    this.#timer(this.#pingMs, () => {
       this.#write(formatLine('PING', ['life']));
       // Another one had it.
       if (this.#nick !== this.#deps.config.nick) this.#write(formatLine('NICK', [this.#deps.config.nick]));
-      this.#timer(answerMs, () => this.#end({ ended: 'transient', text: 'The server does not answer any more' }));
+      this.#timer(this.#pongMs, () => this.#end({ ended: 'transient', text: 'The server does not answer any more' }));
     });
   }
 
@@ -305,7 +293,7 @@ export class IrcConnection {
     this.#cancelTimer();
     if (ended.ended === 'stopped') this.#write(formatLine('QUIT', ['Stopping']));
     this.#isOver = true;
-    for (const pending of this.#pending.values()) pending.settle({ is: 'ambiguous', text: 'The connection ended before the server confirmed it' });
+    this.#sends.end();
     const socket = this.#socket;
     const done = () => {
       cancel();
@@ -322,20 +310,5 @@ export class IrcConnection {
 /** Returns why a server ends a connection: only its text says so. */
 function endOfError(text: string): Ended['ended'] {
   if (/ghost|nick(name)? coll|killed/i.test(text)) return 'conflict';
-  return /password|access denied|unauthori[sz]ed|banned|[kgz]-lined/i.test(text) ? 'unauthorized' : 'transient';
-}
-
-/** Returns what a message says: an action becomes text, every other request of a client to a client (CTCP) is ignored. */
-function textOf(said: string, nick: string): string | undefined {
-  if (!said.startsWith('\x01')) return said;
-  const action = /^\x01ACTION ([^\x01]*)\x01?$/.exec(said)?.[1];
-  return action === undefined ? undefined : `* ${nick} ${action}`;
-}
-
-/** Returns whether a text names us, and the text without our name at its beginning. */
-function mentionOf(text: string, nick: string): { readonly isMentioned: boolean; readonly text: string } {
-  const name = RegExp.escape(nick);
-  const addressed = new RegExp(`^@?${name}(?:[:,]\\s*|\\s+|$)`, 'i').exec(text);
-  if (addressed !== null) return { isMentioned: true, text: text.slice(addressed[0].length) };
-  return { isMentioned: new RegExp(`(?:^|[^\\w-])@?${name}(?:$|[^\\w-])`, 'i').test(text), text };
+  return /password|access denied|(?:un|not )authori[sz]ed|banned|[kgz]-lined/i.test(text) ? 'unauthorized' : 'transient';
 }

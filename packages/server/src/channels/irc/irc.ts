@@ -1,12 +1,15 @@
 import { hash } from 'node:crypto';
 import type { Adapter, AdapterDeps, Ended, OutgoingPart, Platform, SendResult, Sink } from '../port.ts';
 import { IrcConnection } from './connection.ts';
+import { formatLine } from './line.ts';
 
 /** What the wire needs of the configuration. */
 export interface IrcConfig {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
+  /** File with the authorities that TLS trusts, instead of the public ones. */
+  readonly tlsCaPath?: string | undefined;
   readonly nick: string;
   readonly username?: string | undefined;
   readonly realName?: string | undefined;
@@ -18,6 +21,9 @@ export interface IrcConfig {
   readonly pingMs?: number | undefined;
   readonly pongMs?: number | undefined;
 }
+
+/** Longest line that a server reads, without tags and with its end. */
+const longestSent = 512;
 
 const none = {
   reactions: false,
@@ -56,19 +62,21 @@ class IrcAdapter implements Adapter {
   }
 
   async run(signal: AbortSignal, sink: Sink): Promise<Ended> {
-    const connection = new IrcConnection(this.#deps, sink);
+    const connection = new IrcConnection(this.#deps, signal, sink);
     this.#connection = connection;
     try {
-      return await connection.run(signal);
+      return await connection.run();
     } finally {
       this.#connection = undefined;
     }
   }
 
   async send({ conversationId, text }: OutgoingPart, { key, signal }: { readonly key: string; readonly signal: AbortSignal }): Promise<SendResult> {
+    if (/[\s,\0]|^:|^$/.test(conversationId)) return { is: 'rejected', kind: 'target', text: `Not a nick or channel: ${conversationId}` };
+    if (text === '') return { is: 'rejected', kind: 'no_text', text: 'There is no text' };
+    if (Buffer.byteLength(formatLine('PRIVMSG', [conversationId, text])) > longestSent)
+      return { is: 'rejected', kind: 'too_long', text: `The text does not fit into a line of ${longestSent} bytes` };
     if (this.#connection === undefined) return { is: 'notSent', text: 'The server is not connected' };
-    if (/[\s,]/.test(conversationId) || conversationId === '')
-      return { is: 'rejected', kind: 'target', text: `Not a nick or channel: ${conversationId}` };
     return this.#connection.say(conversationId, text, hash('sha256', key).slice(0, 24), signal);
   }
 }
