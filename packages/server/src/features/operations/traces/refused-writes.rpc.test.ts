@@ -49,7 +49,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const ask = (message: string, sessionKey: string) => server.client.call('agent.execute', { message, sessionKey });
 const recordsOf = async (ref: string) => (await server.client.call('obs.trace.get', { ref })).records;
 
-test('while the file of telemetry refuses writes, turns and readers go on, and traces are stored afterwards', async () => {
+test('while the file of telemetry refuses writes, turns and readers continue, and traces are stored afterwards', async () => {
   const before = await ask('Before', 'ada:full');
   expect(await recordsOf(before.traceId)).toHaveLength(1);
   isRefused = true;

@@ -105,7 +105,7 @@ function countsOf({ steps }: TurnTrace): Pick<TraceRecord, 'modelCalls' | 'toolC
   const counts = { modelCalls: 0, toolCalls: 0, toolErrors: 0 };
   for (const { kind, outcome } of steps) {
     if (kind === 'attempt') counts.modelCalls += 1;
-    // A call that waits for its approval is made by a later run of the turn.
+    // A call with a pending approval is made by a later run of the turn.
     if (kind !== 'tool' || outcome === 'waiting') continue;
     counts.toolCalls += 1;
     if (outcome === 'error' || outcome === 'denied') counts.toolErrors += 1;

@@ -71,7 +71,7 @@ function digestOf(output: CaseStep['step']['output'], text = ''): Pick<Failure, 
   return { resultDigest: createHash('sha256').update(text).digest('hex').slice(0, 16), resultBytes: Buffer.byteLength(text) };
 }
 
-/** Counts calls of each tool; a denied call failed, one that waits for its approval is counted when it is made. Tools are in alphabetical order. */
+/** Counts calls of each tool; a denied call failed, one with a pending approval is counted when it is made. Tools are in alphabetical order. */
 export function toolStatsOf(steps: readonly CaseStep[]): Report['toolStats'] {
   const counts = new Map<string, { ok: number; failed: number; kinds: Map<string, number> }>();
   for (const { step } of steps) {
