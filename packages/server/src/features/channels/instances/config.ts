@@ -41,6 +41,11 @@ export const IrcInstance = once(() =>
     host: z.string().min(1).max(255),
     port: z.int().min(1).max(65_535).default(6697),
     tls: z.boolean().default(true).describe('Without it everybody on the way reads along.'),
+    tlsCaPath: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('File with the certificates that the server may be signed by, in PEM; those of the system when absent.'),
     nick: Word,
     username: Word.optional(),
     realName: z.string().min(1).max(128).optional(),
