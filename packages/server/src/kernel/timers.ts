@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 /** Waits `ms`, or less when `signal` is aborted: check the signal afterwards. Never rejects. */
-export async function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+export async function sleep(clock: Pick<Clock, 'after'>, ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const cancel = clock.after(ms, resolve);

@@ -1,3 +1,4 @@
+import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, ReceivedMessage, Sink } from '../port.ts';
 
 /** Messages not yet stored; beyond, nothing is read. */
@@ -49,21 +50,9 @@ export class Intake {
           this.#waiting.length = 0;
         } else {
           log.warn({ err: error }, 'Failed to store messages of IRC; they are tried again');
-          await this.#pause();
+          await sleep(this.#deps.clock, againMs, this.#signal);
         }
       }
     }
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        cancel();
-        this.#signal.removeEventListener('abort', end);
-        resolve();
-      };
-      const cancel = this.#deps.clock.after(againMs, end);
-      this.#signal.addEventListener('abort', end, { once: true });
-    });
   }
 }

@@ -3,6 +3,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Adapter, RatePlan, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
+import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { PartRow, Sender } from './api.ts';
 import { announceDelivery } from './announce.ts';
@@ -31,6 +32,7 @@ const maxAttempts = 8;
 const lookMs = 30_000;
 /** Pause after the database failed. */
 const retryMs = 2_000;
+const finishAgainMs = 1_000;
 /** Time that a send under way has when the instance stops. */
 const stopMs = 5_000;
 
@@ -112,7 +114,7 @@ export class InstanceSender implements Sender {
     } catch (error) {
       // A part that is left as `sending` is `unknown` at the next start.
       log.error({ err: error, deliveryId: part.id }, 'Failed to store what became of a message');
-      await this.#sleep(ladderMs[0] ?? 0);
+      await sleep(clock, retryMs, signal);
     }
   }
 
@@ -121,7 +123,8 @@ export class InstanceSender implements Sender {
     const { clock } = this.#deps;
     let cancel: (() => void) | undefined;
     const stop = () => (cancel = clock.after(stopMs, () => late.abort()));
-    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
     try {
       const { conversationId, threadId, text } = part;
       return await this.#options.adapter.send(
@@ -136,7 +139,7 @@ export class InstanceSender implements Sender {
 
   /** The platform has acted: the row must say so, whatever the database does for a moment. */
   async #finish(end: SendEnd, signal: AbortSignal): Promise<void> {
-    const { db, finishSend } = this.#deps;
+    const { db, clock, finishSend } = this.#deps;
     for (let tries = 1; ; tries += 1) {
       try {
         const alert = await db.write(finishSend, end);
@@ -144,7 +147,7 @@ export class InstanceSender implements Sender {
         return;
       } catch (error) {
         if (tries === 5 || signal.aborted || (error instanceof AppError && error.code !== 'unavailable')) throw error;
-        await this.#sleep(1_000);
+        await sleep(clock, finishAgainMs, signal);
       }
     }
   }
@@ -182,25 +185,11 @@ export class InstanceSender implements Sender {
         this.#tokens -= 1;
         return;
       }
-      await this.#pause(((1 - this.#tokens) * 1_000) / perSecond, signal);
+      await sleep(clock, ((1 - this.#tokens) * 1_000) / perSecond, signal);
     }
   }
 
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#deps.clock.after(ms, resolve);
-      signal.addEventListener(
-        'abort',
-        () => {
-          cancel();
-          resolve();
-        },
-        { once: true },
-      );
-    });
-  }
-
-  /** Ends early at a wake. */
+  /** Waits until the next look; ends early at a wake. */
   async #sleep(ms: number): Promise<void> {
     let cancel = () => {};
     const due = new Promise<void>((resolve) => (cancel = this.#deps.clock.after(ms, resolve)));

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { ChannelState } from '@gatehouse/contract';
 import type { Ended, ReceivedMessage } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
+import { sleep } from '../../../kernel/timers.ts';
 import type { Sender } from '../delivery/api.ts';
 import type { InstanceConfig } from './config.ts';
 import type { OpenedPlatform, OpenPlatform } from './platforms.ts';
@@ -71,7 +72,7 @@ export class Instance {
       while (!signal.aborted) {
         const pauseMs = await this.#connect(platform, sender);
         if (pauseMs === undefined) return;
-        await this.#pause(pauseMs);
+        await sleep(clock, pauseMs, signal);
       }
     } catch (error) {
       log.error({ err: error, instance: this.name }, 'A channel failed');
@@ -84,9 +85,16 @@ export class Instance {
     const { clock, log, take } = this.#deps;
     const { signal } = this.#ending;
     const sending = new AbortController();
+    const disconnecting = new AbortController();
     let sent: Promise<void> | undefined;
+    // What is being sent gets its confirmation before the connection ends.
+    const stop = () => {
+      sending.abort();
+      void Promise.resolve(sent).finally(() => disconnecting.abort());
+    };
+    signal.addEventListener('abort', stop, { once: true });
     this.connects += 1;
-    const ended = await adapter.run(signal, {
+    const ended = await adapter.run(disconnecting.signal, {
       take: async (received) => {
         const dropped = await take(this.name, received);
         for (const reason of dropped) this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
@@ -100,6 +108,7 @@ export class Instance {
         sent ??= sender.run(sending.signal);
       },
     });
+    signal.removeEventListener('abort', stop);
     sending.abort();
     await sent;
     return this.#pauseAfter(ended);
@@ -121,21 +130,6 @@ export class Instance {
     if (ended === 'conflict') return conflictPauseMs;
     const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.failures - 1, 20));
     return Math.round(pauseMs * 0.75) + randomInt(Math.ceil(pauseMs / 4));
-  }
-
-  #pause(ms: number): Promise<void> {
-    const { signal } = this.#ending;
-    return new Promise((resolve) => {
-      const cancel = this.#deps.clock.after(ms, resolve);
-      signal.addEventListener(
-        'abort',
-        () => {
-          cancel();
-          resolve();
-        },
-        { once: true },
-      );
-    });
   }
 
   #setState(next: ChannelState, error?: string): void {
