@@ -116,7 +116,7 @@ const intake: Driver<Round, { readonly approved: number; readonly added: number 
         if (valueOf(await writer.write(approvePairing, approval)) !== undefined) approved += 1;
       },
       () => writer.write(removePairing, { id: names.id('pr', 'nobody'), audit: names.audit(`unpair-${side}`) }, ['not_found']),
-      () => writer.write(pruneMessages, { beforeId: 'cm_', limit: 3 }),
+      () => writer.write(pruneMessages, { beforeMs: 0, limit: 3 }),
     ]);
     return { approved, added };
   },
@@ -164,7 +164,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         const found = valueOf(await writer.write(recoverChannelSends, { instance: round, bootId: `${liveBoot}-never`, atMs: atMs - 1 }));
         left += found?.length ?? 0;
       },
-      () => writer.write(pruneParts, { beforeId: 'ob_', limit: 3 }),
+      () => writer.write(pruneParts, { beforeMs: 0, limit: 3 }),
     ]);
     const decision = {
       id: names.id('ob', 'dead-1'),

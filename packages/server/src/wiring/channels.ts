@@ -27,19 +27,17 @@ export interface ChannelsWiring {
 /** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
 export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
   const wake = (instance: string): void => instances.wake(instance);
-  const delivery = building.use(createDelivery({ ...core('delivery'), rulesOf: textRulesOf, wake }));
-  const messages = building.use(
-    createMessages({
-      ...core('channels'),
-      ...deps,
-      delivery: delivery.api,
-      accept: acceptChannelMessages,
-      endWithMessage: endWorkWithMessage,
-      configOf: (name) => instances.configOf(name),
-      targetOf: conversationTarget,
-      pairingKey: options.installKey.derive('pairing'),
-    }),
-  );
+  const delivery = createDelivery({ ...core('delivery'), rulesOf: textRulesOf, wake });
+  const messages = createMessages({
+    ...core('channels'),
+    ...deps,
+    delivery: delivery.api,
+    accept: acceptChannelMessages,
+    endWithMessage: endWorkWithMessage,
+    configOf: (name) => instances.configOf(name),
+    targetOf: conversationTarget,
+    pairingKey: options.installKey.derive('pairing'),
+  });
   const sending = {
     ...core('delivery'),
     bootId,

@@ -1,4 +1,6 @@
 import { oldestCall, pruneCalls } from '../features/access/budgets/usage/past-store.ts';
+import { oldestPart, pruneParts } from '../features/channels/delivery/store.ts';
+import { oldestMessage, pruneMessages } from '../features/channels/messages/store.ts';
 import { oldestArchive, oldestRunConversation, pruneArchives } from '../features/conversations/sessions/changes/retention-store.ts';
 import { oldestTurn, pruneTurns } from '../features/conversations/turns/store.ts';
 import { oldestAudit, pruneAudit } from '../features/operations/observability/audit-store.ts';
@@ -31,6 +33,9 @@ type KeptDeps = Omit<RetentionWiring, 'turns'> & {
   readonly config: Pick<Live<RetentionConfig & { readonly traceDays: number }>, 'current'>;
 };
 
+/** Messages of chat platforms are listed for as long, both ways. */
+const channelDays = 30;
+
 /** Returns what is kept how long, and the operations that delete it. */
 export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRecords[] {
   return [
@@ -54,6 +59,13 @@ export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRec
       prune: async (due) => db.telemetry(pruneTraces, { ...due, most: config.current.maxTraces, open: await db.read(findOpenTraces, undefined) }),
       oldest: () => db.read(oldestTrace, undefined),
     },
+    {
+      name: 'channelMessages',
+      days: () => channelDays,
+      prune: (due) => db.write(pruneMessages, due),
+      oldest: () => db.read(oldestMessage, undefined),
+    },
+    { name: 'channelDeliveries', days: () => channelDays, prune: (due) => db.write(pruneParts, due), oldest: () => db.read(oldestPart, undefined) },
     {
       name: 'subAgentConversations',
       days: () => config.current.subAgentConversationDays,

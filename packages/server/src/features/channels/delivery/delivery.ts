@@ -7,17 +7,14 @@ import type { Core } from '../../../kernel/core.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
 import { toCall } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import { idBefore, nextId } from '../../../kernel/ids.ts';
-import { repeat } from '../../../kernel/timers.ts';
+import { nextId } from '../../../kernel/ids.ts';
 import { announceDelivery } from './announce.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from './api.ts';
 import { partsOf } from './parts.ts';
-import { countStages, decidePart, enqueueParts, keptMs, listParts, pruneParts } from './store.ts';
+import { countStages, decidePart, enqueueParts, listParts } from './store.ts';
 
 /** Answers that could not be sent by then are not sent any more. */
 export const answerLifeMs = 60 * 60_000;
-const pruneMs = 60 * 60_000;
-const prunedAtOnce = 500;
 const shownText = 2_000;
 
 export interface DeliveryDeps extends Core {
@@ -29,8 +26,8 @@ export interface DeliveryDeps extends Core {
 type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.resend' | 'delivery.settle'>;
 
 /** Messages to chat platforms: stored with what they report, sent by the instance (docs/decisions/0071). */
-export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi; readonly methods: Methods } & AsyncDisposable {
-  const { db, bus, clock, log, rulesOf } = deps;
+export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi; readonly methods: Methods } {
+  const { db, bus, clock, rulesOf } = deps;
 
   function rowsOf({ to, text, ...message }: OutgoingMessage): PartRow[] {
     const texts = partsOf(text, rulesOf(to.channelType));
@@ -68,17 +65,6 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
     return shown(row);
   }
 
-  const pruning = repeat({
-    clock,
-    everyMs: pruneMs,
-    firstMs: pruneMs / 6,
-    async run() {
-      const dropped = await db.write(pruneParts, { beforeId: idBefore('ob', clock.ageNow() - keptMs), limit: prunedAtOnce });
-      return dropped >= prunedAtOnce ? 1_000 : pruneMs;
-    },
-    onError: (error) => log.error({ err: error }, 'Failed to delete old messages to channels'),
-  });
-
   return {
     api: {
       partsOf: rowsOf,
@@ -110,7 +96,6 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
       'delivery.resend': ({ deliveryId }, call) => decide(deliveryId, 'resend', call),
       'delivery.settle': ({ deliveryId, as }, call) => decide(deliveryId, as, call),
     },
-    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
   };
 }
 

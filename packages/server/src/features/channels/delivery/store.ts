@@ -2,12 +2,11 @@ import type { DeliveryState } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { idBefore } from '../../../kernel/ids.ts';
 import type { PartRow } from './api.ts';
 
 /** Open parts of all instances; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
-/** Ended parts are kept this long. */
-export const keptMs = 30 * 24 * 60 * 60_000;
 
 const columns = [
   'id',
@@ -294,12 +293,17 @@ const old = query<{ beforeId: string; limit: number }, { id: string }>(({ db, sq
 /** Deletes some ended parts; returns how many. */
 export const pruneParts = operation(
   'delivery.prune',
-  async (tx, { beforeId, limit }: { readonly beforeId: string; readonly limit: number }): Promise<number> => {
-    const ids = (await tx.all(old, { beforeId, limit })).map(({ id }) => id);
+  async (tx, { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
+    const ids = (await tx.all(old, { beforeId: idBefore('ob', beforeMs), limit })).map(({ id }) => id);
     if (ids.length > 0) await tx.build((db) => db.deleteFrom('outboundMessage').where('id', 'in', ids));
     return ids.length;
   },
 );
+
+const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('outboundMessage').select('createdAtMs as atMs').orderBy('id').limit(1));
+
+/** Returns the time of the oldest part that is kept. */
+export const oldestPart = operation('delivery.oldest', async (tx): Promise<number | undefined> => (await tx.get(oldest, {}))?.atMs);
 
 const forget = query<{ conversationRef: string }>(({ db, p }) =>
   db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')),
@@ -310,4 +314,4 @@ export async function forgetParts(tx: Tx, input: { readonly conversationRef: str
   await tx.run(forget, input);
 }
 
-export const deliveryOperations = [enqueueParts, readHeads, beginSend, countStages, listParts, decidePart, pruneParts];
+export const deliveryOperations = [enqueueParts, readHeads, beginSend, countStages, listParts, decidePart, pruneParts, oldestPart];

@@ -6,9 +6,8 @@ import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import { idBefore, newId, newTraceId } from '../../../kernel/ids.ts';
+import { newId, newTraceId, nextId } from '../../../kernel/ids.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
-import { repeat } from '../../../kernel/timers.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { DurableWork, NewWork } from '../../unattended/durable/api.ts';
@@ -20,14 +19,12 @@ import { createRunMessage, messageLimits, type MessageWork, type RunMessageDeps 
 import {
   approvePairing,
   findPairing,
-  keptMs,
   type ListedMessage,
   listMessages,
   listPairings,
   messageKind,
   type MessageRow,
   type PairingRow,
-  pruneMessages,
   removePairing,
 } from './store.ts';
 
@@ -57,13 +54,12 @@ type Methods = HandlersOf<'channels.messages' | 'channels.pairings' | 'channels.
 const maxText = 32_768;
 const shownText = 2_000;
 const codeLifeMs = 60 * 60_000;
+const dayMs = 24 * 60 * 60_000;
 /** Without characters that look alike. */
 const codeAlphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 const codeLength = 8;
 /** Messages of one sender; more are only counted: nobody may fill the disk or the queue. */
 const flood = { limit: 30, windowMs: 60_000 };
-const pruneMs = 60 * 60_000;
-const prunedAtOnce = 500;
 
 /** Takes in messages of platforms: who is answered, by which agent, in which conversation, and with whose authority. */
 export function createMessages(deps: MessagesDeps) {
@@ -83,7 +79,7 @@ export function createMessages(deps: MessagesDeps) {
     const agentId = config.agent ?? agents.defaultId;
     const row: MessageRow = {
       ...to,
-      id: newId('cm'),
+      id: nextId('cm', clock.now()),
       eventKey: message.eventKey ?? null,
       senderId: message.senderId,
       senderName: message.senderName,
@@ -109,13 +105,16 @@ export function createMessages(deps: MessagesDeps) {
     const principalId = to.conversationKind === 'shared' ? principalOfGroup(to) : principalOf(pairing, { ...to, senderId });
     const target = deps.targetOf(agentId, principalId, sessionKeyOf(to, principalId));
     const stored = { ...row, conversationRef: target.ref };
+    // Once a day: the key of a repeat is known.
+    const today = Math.floor(row.receivedAtMs / dayMs);
     const say = (what: 'suspended' | 'full', reply: string): readonly PartRow[] =>
-      delivery.partsOf({ opKey: `${what}:${row.id}`, to, text: reply, agentId, principalId, conversationRef: target.ref, turnId: null });
+      delivery.partsOf({ opKey: `${what}:${target.ref}:${today}`, to, text: reply, agentId, principalId, conversationRef: target.ref, turnId: null });
     if (agent === undefined || agent.suspended)
       return { row: { ...stored, verdict: 'suspended' }, reply: say('suspended', 'The agent is suspended. Your message was recorded.') };
     const payload: MessageWork = { target, to, senderId, senderName, text, trust, traceId: newTraceId() };
     const work = {
-      id: newId('wi'),
+      // Work of one commit is claimed in the order of its ids.
+      id: nextId('wi', row.receivedAtMs),
       kind: messageKind,
       key: row.id,
       digest: '',
@@ -148,17 +147,6 @@ export function createMessages(deps: MessagesDeps) {
     const reply = delivery.partsOf({ opKey: `pairing:${pairing.id}`, to, text, agentId, principalId, conversationRef: null, turnId: null });
     return { row: { ...row, verdict: 'pairing' }, pairing, reply };
   }
-
-  const pruning = repeat({
-    clock,
-    everyMs: pruneMs,
-    firstMs: pruneMs / 6,
-    async run() {
-      const dropped = await db.write(pruneMessages, { beforeId: idBefore('cm', clock.ageNow() - keptMs), limit: prunedAtOnce });
-      return dropped >= prunedAtOnce ? 1_000 : pruneMs;
-    },
-    onError: (error) => log.error({ err: error }, 'Failed to delete old messages of channels'),
-  });
 
   const methods: Methods = {
     'channels.messages': async ({ channel_instance_id: instance = null, offset, limit }) => {
@@ -234,7 +222,6 @@ export function createMessages(deps: MessagesDeps) {
       if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
       return dropped;
     },
-    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
   };
 }
 

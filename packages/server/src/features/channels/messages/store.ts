@@ -1,14 +1,13 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { idBefore } from '../../../kernel/ids.ts';
 import type { Destination } from '../delivery/api.ts';
 import type { ChannelVerdict } from '@gatehouse/contract';
 import { principalOfSender } from './identity.ts';
 
 /** Kind of the durable work that answers a message; its key is the id of the message. */
 export const messageKind = 'channel';
-/** Messages are listed this long. */
-export const keptMs = 30 * 24 * 60 * 60_000;
 /** Pending pairing requests of an instance. */
 const maxRequests = 3;
 
@@ -249,12 +248,17 @@ const old = query<{ beforeId: string; limit: number }, { id: string }>(({ db, p 
 /** Deletes some messages; returns how many. */
 export const pruneMessages = operation(
   'channels.prune',
-  async (tx, { beforeId, limit }: { readonly beforeId: string; readonly limit: number }): Promise<number> => {
-    const ids = (await tx.all(old, { beforeId, limit })).map(({ id }) => id);
+  async (tx, { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
+    const ids = (await tx.all(old, { beforeId: idBefore('cm', beforeMs), limit })).map(({ id }) => id);
     if (ids.length > 0) await tx.build((db) => db.deleteFrom('channelMessage').where('id', 'in', ids));
     return ids.length;
   },
 );
+
+const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('channelMessage').select('receivedAtMs as atMs').orderBy('id').limit(1));
+
+/** Returns the time of the oldest message that is kept. */
+export const oldestMessage = operation('channels.oldest', async (tx): Promise<number | undefined> => (await tx.get(oldest, {}))?.atMs);
 
 const forget = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('channelMessage').where('conversationRef', '=', p('conversationRef')));
 
@@ -263,4 +267,4 @@ export async function forgetMessages(tx: Tx, input: { readonly conversationRef: 
   await tx.run(forget, input);
 }
 
-export const channelMessageOperations = [findPairing, approvePairing, removePairing, listPairings, listMessages, pruneMessages];
+export const channelMessageOperations = [findPairing, approvePairing, removePairing, listPairings, listMessages, pruneMessages, oldestMessage];

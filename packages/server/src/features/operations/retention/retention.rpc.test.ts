@@ -155,6 +155,8 @@ test('deletes what is older than configured, and reports stay the same', async (
     ['audit', 730, 1],
     ['archives', 90, 3],
     ['traces', 30, 2],
+    ['channelMessages', 30, 0],
+    ['channelDeliveries', 30, 0],
     ['subAgentConversations', 30, 4],
   ]);
   expect(retention?.kept.find(({ name }) => name === 'turns')?.oldestAtMs).toBe(startMs - 100 * dayMs);
