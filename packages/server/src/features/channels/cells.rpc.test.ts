@@ -147,8 +147,14 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     await server.client.call('agents.suspend', { agentId: 'default' });
     ada.say('PRIVMSG gate :hello');
     await expect.poll(answers).toEqual([expect.stringContaining('suspended')]);
+    ada.say('PRIVMSG gate :hello?');
+    await expect.poll(async () => (await server.client.call('channels.messages', {})).total).toBe(2);
+    expect(await deliveries(server)).toHaveLength(1);
     await server.client.call('agents.resume', { agentId: 'default' });
-    expect((await server.client.call('channels.messages', {})).messages).toMatchObject([{ verdict: 'suspended', state: null }]);
+    expect((await server.client.call('channels.messages', {})).messages).toMatchObject([
+      { verdict: 'suspended', state: null },
+      { verdict: 'suspended', state: null },
+    ]);
     expect(server.provider.served()).toBe(0);
   });
 
@@ -199,20 +205,21 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     expect((await server.client.call('channels.messages', {})).messages.every(({ state }) => state === 'done')).toBe(true);
   });
 
-  test('of a sender who may not write any more by then are not answered', async () => {
-    const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', maxConcurrentRuns: 1 } } } });
-    const held = Promise.withResolvers<void>();
-    server.provider.setAnswer(() => ({ text: 'Done.', after: held.promise }));
-    const busy = server.client.call('agent.execute', { message: 'work' });
-    await expect.poll(() => server.provider.served()).toBe(1);
+  test('of a sender who may not write any more by then are not answered, and their owner is alerted', async () => {
+    const { wrap, died } = mortal('channels.accept', true);
+    await start({ db: wrap });
     ada.say('PRIVMSG gate :hello');
-    await expect.poll(async () => (await server.client.call('channels.messages', {})).total).toBe(1);
-    await server.client.call('config.patch', { path: 'channels.net.dm.policy', value: 'disabled', confirm: true });
-    held.resolve();
-    await busy;
-    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages[0]?.state).toMatch(/failed|done/);
+    await died;
+    await stop(servers.pop());
+    const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', dm: { policy: 'disabled' as const } };
+    const second = await start({ config: { agents: { default: { model: 'mock/mock-fast' } }, channels: { net } } });
+    const listed = async () => (await second.client.call('channels.messages', {})).messages.map(({ verdict, state }) => [verdict, state]);
+    await expect.poll(listed).toEqual([['turn', 'failed']]);
+    expect((await second.client.call('inbox.list', {})).messages).toMatchObject([{ level: 'alert', text: expect.stringContaining('may not write') }]);
     ada.say('PRIVMSG gate :and now?');
-    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages[0]?.verdict).toBe('disabled');
+    await expect.poll(async () => (await listed())[0]).toEqual(['disabled', null]);
+    expect(second.provider.served()).toBe(0);
+    expect(await deliveries(second)).toEqual([]);
   });
 
   test('count in the activity and the deliveries of channels, and are visible to their person alone', async () => {
@@ -234,5 +241,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
       ['gateway', null],
       ['irc', null],
     ]);
+    for (const type of ['nothing', 'toString', '__proto__'])
+      await expect(other.call('channels.capabilities', { channel_type: type })).rejects.toMatchObject({ code: 'not_found' });
   });
 });

@@ -121,6 +121,17 @@ describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
     expect(await stateOf()).toBe('healthy');
   });
 
+  test.skipIf(name === 'ngircd')('messages that come at the same time are answered in their order', async () => {
+    await start({ dm: { policy: 'open' } });
+    server.provider.setAnswer(({ body }) => {
+      const { messages } = body as { readonly messages: readonly { readonly role: string; readonly content: unknown }[] };
+      return { text: `To ${/number (\d)/.exec(JSON.stringify(messages.findLast(({ role }) => role === 'user')))?.[1]}` };
+    });
+    const ada = await join('ada');
+    ada.say([1, 2, 3, 4, 5].map((n) => `PRIVMSG gate :number ${n}`).join('\r\n'));
+    await expect.poll(() => ada.messages).toEqual([1, 2, 3, 4, 5].map((n) => `gate ada To ${n}`));
+  });
+
   test.skipIf(name === 'ngircd')('a flood of one sender is counted, not kept', async () => {
     await start();
     const ada = await join('ada');

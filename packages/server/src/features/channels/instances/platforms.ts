@@ -44,7 +44,7 @@ const loaders = { irc: async () => (await import('../../../channels/irc/irc.ts')
 /** Returns what a platform offers; undefined for an unknown one. */
 export async function capabilitiesOf(channelType: string): Promise<ChannelCapabilities | undefined> {
   if (channelType === 'gateway') return gatewayCapabilities;
-  return channelType in loaders ? (await loaders[channelType as keyof typeof loaders]()).capabilities : undefined;
+  return Object.hasOwn(loaders, channelType) ? (await loaders[channelType as keyof typeof loaders]()).capabilities : undefined;
 }
 
 /** Loads the wire of an instance and opens it, without connecting. */
