@@ -56,7 +56,7 @@ describe.skipIf(missing)('chat platforms in the dashboard', () => {
     expect(await page.evaluate(() => 'taken' in window)).toBe(false);
   });
 
-  test('a message that was refused is sent again, and the channel is disabled and enabled', async () => {
+  test('the channel is disabled and enabled, and a sender is removed', async () => {
     await using session = await logInTo(product, browser, product.token);
     const { page } = session;
     await openPage(page, /^Channels/);

@@ -52,7 +52,7 @@ test('a failed turn is explained and drawn, by every name that it has', async ()
     code: 1,
     out: expect.stringContaining('session_not_found: Nothing is stored under the given sessionKey.'),
   });
-  expect(await run('trace', 'nobody:web')).toMatchObject({ code: 1, err: expect.stringContaining('There is no trace of this reference') });
+  expect(await run('trace', 'nobody:web')).toMatchObject({ code: 1, err: expect.stringContaining('No trace has this reference') });
   expect((await run('trace', 'tn_none')).code).toBe(1);
 
   const health = await run('health');

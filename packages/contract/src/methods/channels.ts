@@ -223,7 +223,7 @@ export const channels = {
     risk: 'mutate',
     summary: 'Approves a pairing request by the code that its sender was shown.',
     description:
-      'Covers direct messages only. With `person`, the sender is that person: conversations, memories, approvals and budgets are shared with the tokens of the person. After five wrong codes in an hour every code is refused for an hour.',
+      'Covers direct messages only. With `person`, the sender is that person: conversations, memories, approvals and budgets are shared with the tokens of the person. After five wrong codes in an hour further codes of the caller are refused.',
     params: () =>
       z.strictObject({
         code: z.string().min(8).max(16),
@@ -241,7 +241,8 @@ export const channels = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Ends a pairing, or refuses a request.',
-    description: 'What the sender wrote before is kept; work that is under way ends with its next step.',
+    description:
+      'What the sender wrote before is kept. Messages that no turn has taken up are not answered; a turn that runs, or waits for its agent, ends as usual.',
     params: () => z.strictObject({ pairingId: z.string().min(1).max(64) }),
     result: () => z.strictObject({ pairingId: z.string(), removed: z.literal(true) }),
     errors: ['not_found'],

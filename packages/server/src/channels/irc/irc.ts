@@ -73,7 +73,7 @@ class IrcAdapter implements Adapter {
 
   async send({ conversationId, text }: OutgoingPart, { key, signal }: { readonly key: string; readonly signal: AbortSignal }): Promise<SendResult> {
     if (/[\s,\0]|^:|^$/.test(conversationId)) return { is: 'rejected', kind: 'target', text: `Not a nick or channel: ${conversationId}` };
-    if (text === '') return { is: 'rejected', kind: 'no_text', text: 'There is no text' };
+    if (text === '') return { is: 'rejected', kind: 'no_text', text: 'The text is empty' };
     if (Buffer.byteLength(formatLine('PRIVMSG', [conversationId, text])) > longestSent)
       return { is: 'rejected', kind: 'too_long', text: `The text does not fit into a line of ${longestSent} bytes` };
     if (this.#connection === undefined) return { is: 'notSent', text: 'The server is not connected' };

@@ -36,7 +36,7 @@ export function createGetTrace({ db, flush, running, feedbackOf }: GetTraceDeps)
         [...ended, ...live].filter((record) => maySee(record, call)),
         feedbackOf,
       );
-      if (visible.length === 0) throw new AppError('not_found', 'There is no trace of this reference', { param: 'ref' });
+      if (visible.length === 0) throw new AppError('not_found', 'No trace has this reference', { param: 'ref' });
       const forOwner = isAdmin(call);
       return { records: forOwner ? visible : visible.map(withoutSentences), truncated: rows.length >= maxFound };
     },

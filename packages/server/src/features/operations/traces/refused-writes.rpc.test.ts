@@ -56,7 +56,7 @@ test('while the file of telemetry refuses writes, turns and readers continue, an
   const during = [];
   for (let n = 0; n < 3; n += 1) during.push(await ask(`Question ${n}`, 'ada:full'));
   expect(await recordsOf(before.traceId)).toHaveLength(1);
-  await expect(recordsOf(during[0]?.traceId ?? '')).rejects.toThrow('There is no trace of this reference');
+  await expect(recordsOf(during[0]?.traceId ?? '')).rejects.toThrow('No trace has this reference');
   expect(await server.client.call('obs.explain', { traceId: before.traceId })).toMatchObject({ traceId: before.traceId, likelyRootCause: null });
   expect(await server.client.call('obs.explain', { sessionKey: 'ada:full' })).toMatchObject({ sessionKey: 'ada:full' });
   await server.client.call('obs.system.health', {});
@@ -78,7 +78,7 @@ test('obs.reset deletes records whose batch is pending, and keeps that of a turn
   await expect.poll(() => writes).toContain('traces.append');
   accepts.resolve();
   expect((await reset).rowsDeleted.traces).toBeGreaterThan(0);
-  await expect(recordsOf(pending.traceId)).rejects.toThrow('There is no trace of this reference');
+  await expect(recordsOf(pending.traceId)).rejects.toThrow('No trace has this reference');
   opened.resolve();
   const { traceId } = await running;
   expect(await recordsOf(traceId)).toMatchObject([{ traceId, outcome: 'ok', toolCalls: 1, modelCalls: 2 }]);

@@ -114,10 +114,10 @@ test.each(['session.delete', 'session.reset_conversation'] as const)('%s removes
 test('nobody sees the trace of another principal', async () => {
   const { traceId } = await server.client.call('agent.execute', { message: 'Hi', sessionKey: 'root:gateway' });
   const ada = await server.as(['rpc']);
-  await expect(ada.call('obs.trace.get', { ref: traceId })).rejects.toThrow('There is no trace of this reference');
+  await expect(ada.call('obs.trace.get', { ref: traceId })).rejects.toThrow('No trace has this reference');
 });
 
 test('without persistence nothing is kept', async () => {
   await server.client.call('config.patch', { path: 'observability.persistence.enabled', value: false, confirm: true });
-  await expect(traceOf('Hello')).rejects.toThrow('There is no trace of this reference');
+  await expect(traceOf('Hello')).rejects.toThrow('No trace has this reference');
 });
