@@ -40,6 +40,10 @@ export const onDemand: Readonly<Record<string, readonly string[]>> = {
   'MCP servers': ['@modelcontextprotocol/client'],
   PostgreSQL: ['pg'],
   'the keyring': ['@napi-rs/keyring'],
+  'channels of Telegram': ['grammy'],
+  'channels of Discord': ['@discordjs/rest', '@discordjs/ws'],
+  'channels of Slack': ['@slack/socket-mode', '@slack/web-api'],
+  'channels of email': ['imapflow', 'nodemailer', 'postal-mime'],
 };
 
 export function readPackageSources(root: string): PackageSources {

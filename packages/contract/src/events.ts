@@ -615,7 +615,7 @@ export const events = {
         ...channel,
         previousState: ChannelState(),
         currentState: ChannelState(),
-        connectionMode: z.enum(['socket', 'built-in']),
+        connectionMode: z.enum(['socket', 'poll', 'built-in']),
         error: z.string().nullable(),
         lastMessageAt: EpochMs.nullable(),
         timestamp,

@@ -33,7 +33,7 @@ const ChannelHealth = once(() =>
       channelType: ChannelType,
       channelInstanceId: InstanceId,
       state: ChannelState(),
-      connectionMode: z.enum(['socket', 'built-in']),
+      connectionMode: z.enum(['socket', 'poll', 'built-in']),
       lastCheckedAt: EpochMs.nullable().describe('The last proof that the peer is alive.'),
       lastMessageAt: EpochMs.nullable().describe('The last message that was taken in.'),
       lastSentAt: EpochMs.nullable().describe('The last message that the platform accepted.'),

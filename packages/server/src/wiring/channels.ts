@@ -53,7 +53,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     open: openPlatform,
     take: messages.take,
     activeRuns: messages.activeRuns,
-    createSender: (instance, { adapter, rate }, onSent) => new InstanceSender(sending, { instance, adapter, rate, onSent }),
+    createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, rate: platform.rate, onSent }),
   });
   building.use(instances);
   return { methods: { ...instances.methods, ...messages.methods, ...delivery.methods }, start: () => instances.start() };

@@ -222,10 +222,9 @@ export class IrcConnection {
       case 'LS': {
         for (const name of names) this.#offered.add(name.split('=')[0] ?? '');
         if (rest[0] === '*') return;
-        const { saslUser } = this.#deps.config;
-        const wanted = [...wantedCaps, ...(saslUser === undefined ? [] : ['sasl'])].filter((name) => this.#offered.has(name));
-        if (saslUser !== undefined && !this.#offered.has('sasl'))
-          return this.#end({ ended: 'unauthorized', text: 'The server offers no login (SASL)' });
+        const { sasl } = this.#deps.config;
+        const wanted = [...wantedCaps, ...(sasl === undefined ? [] : ['sasl'])].filter((name) => this.#offered.has(name));
+        if (sasl !== undefined && !this.#offered.has('sasl')) return this.#end({ ended: 'unauthorized', text: 'The server offers no login (SASL)' });
         return this.#write(wanted.length === 0 ? formatLine('CAP', ['END']) : formatLine('CAP', ['REQ', wanted.join(' ')]));
       }
       case 'ACK':
@@ -241,9 +240,9 @@ export class IrcConnection {
   }
 
   #authenticate(what: string | undefined): void {
-    const { saslUser = '', saslPassword = '' } = this.#deps.config;
+    const { user = '', password = '' } = this.#deps.config.sasl ?? {};
     if (what !== '+') return;
-    const login = Buffer.from(`\0${saslUser}\0${saslPassword}`).toString('base64');
+    const login = Buffer.from(`\0${user}\0${password}`).toString('base64');
     for (let at = 0; at <= login.length; at += loginPart) this.#write(formatLine('AUTHENTICATE', [login.slice(at, at + loginPart) || '+']));
   }
 
@@ -261,7 +260,7 @@ export class IrcConnection {
   }
 
   #welcome(nick: string): void {
-    if (this.#deps.config.saslUser !== undefined && !this.#isLoggedIn)
+    if (this.#deps.config.sasl !== undefined && !this.#isLoggedIn)
       return this.#end({ ended: 'unauthorized', text: 'The server did not do the login (SASL)' });
     this.#nick = nick;
     this.#isWelcome = true;

@@ -16,7 +16,7 @@ import * as fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../kernel/clock.ts';
 import type { Ended, ReceivedMessage, SendResult, WireClock } from '../port.ts';
-import { irc, type IrcConfig } from './irc.ts';
+import { type IrcConfig, openIrc } from './irc.ts';
 
 const names: readonly IrcServerName[] = ['inspircd', 'ngircd'];
 for (const name of names.filter((one) => !hasIrcServer(one))) console.warn(`Tests of IRC with ${name} are skipped: it is not installed`);
@@ -39,12 +39,13 @@ interface Watch {
 async function connect(port: number, more: Partial<IrcConfig> = {}, { take = async () => {}, clock = systemClock }: Watch = {}) {
   const warned: object[] = [];
   const log = { debug() {}, warn: (fields: object) => void warned.push(fields) };
-  const adapter = irc.open({ config: { host: '127.0.0.1', port, tls: false, nick: 'gate', channels: [], ...more }, clock, log });
+  const adapter = openIrc({ config: { host: '127.0.0.1', port, tls: false, nick: 'gate', channels: [], ...more }, clock, log });
   const stopping = new AbortController();
   const received: ReceivedMessage[] = [];
   const connected = Promise.withResolvers<string>();
   let proofs = 0;
   const ended: Promise<Ended> = adapter.run(stopping.signal, {
+    cursor: undefined,
     take: async (messages) => {
       await take(messages);
       received.push(...messages);
@@ -274,7 +275,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('ngircd alone', () => {
     const { port } = await start('ngircd', { password: 'right' });
     expect(await (await connect(port, { serverPassword: 'wrong' })).ended).toMatchObject({ ended: 'unauthorized' });
     expect((await connect(port, { serverPassword: 'right' })).name).toBe('gate');
-    const noLogin = await connect(port, { serverPassword: 'right', nick: 'other', saslUser: 'a', saslPassword: 'b' });
+    const noLogin = await connect(port, { serverPassword: 'right', nick: 'other', sasl: { user: 'a', password: 'b' } });
     expect(await noLogin.ended).toEqual({ ended: 'unauthorized', text: 'The server offers no login (SASL)' });
     const closed = await connect(1);
     expect(await closed.ended).toMatchObject({ ended: 'transient', text: expect.stringContaining('ECONNREFUSED') });
@@ -309,7 +310,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('ngircd alone', () => {
 
 test('any target and text has an answer, also without a connection', async () => {
   const config = { host: '127.0.0.1', port: 1, tls: false, nick: 'gate', channels: [] };
-  const adapter = irc.open({ config, clock: systemClock, log: { debug() {}, warn() {} } });
+  const adapter = openIrc({ config, clock: systemClock, log: { debug() {}, warn() {} } });
   const text = fc.string({ unit: 'binary' });
   await fc.assert(
     fc.asyncProperty(text, text, async (conversationId, said) => {
@@ -330,12 +331,12 @@ describe('a server by a script', () => {
 
   test('SASL logs in before the registration ends, with a long password in parts', async () => {
     const { port, lines } = await scripted(login(':srv 903 * :ok'));
-    const saslPassword = 'p'.repeat(592);
-    expect((await connect(port, { saslUser: 'gate', saslPassword })).name).toBe('gate');
+    const password = 'p'.repeat(592);
+    expect((await connect(port, { sasl: { user: 'gate', password } })).name).toBe('gate');
     const parts = lines.filter((line) => /^AUTHENTICATE (?!PLAIN)/.test(line)).map((line) => line.slice('AUTHENTICATE '.length));
     expect(parts.map((part) => part.length)).toEqual([400, 400, 1]);
     expect(parts.at(-1)).toBe('+');
-    expect(Buffer.from(parts.slice(0, -1).join(''), 'base64').toString()).toBe(`\0gate\0${saslPassword}`);
+    expect(Buffer.from(parts.slice(0, -1).join(''), 'base64').toString()).toBe(`\0gate\0${password}`);
     expect(lines.indexOf('CAP END')).toBeGreaterThan(lines.indexOf('AUTHENTICATE +'));
   });
 
@@ -345,7 +346,7 @@ describe('a server by a script', () => {
     ['is declined', (line: string) => (line.startsWith('CAP REQ') ? ':srv CAP * NAK :sasl' : login('')(line))],
   ])('a login that %s is not tried again, nor left out', async (_how, answer) => {
     const { port, lines } = await scripted(answer);
-    const { ended } = await connect(port, { saslUser: 'gate', saslPassword: 'secret', channels: ['#lab'] });
+    const { ended } = await connect(port, { sasl: { user: 'gate', password: 'secret' }, channels: ['#lab'] });
     expect(await ended).toEqual({ ended: 'unauthorized', text: expect.stringContaining('login') });
     expect(lines.filter((line) => line.startsWith('JOIN'))).toEqual([]);
   });

@@ -1,57 +1,19 @@
 import { hash } from 'node:crypto';
-import type { Adapter, AdapterDeps, Ended, OutgoingPart, Platform, SendResult, Sink } from '../port.ts';
+import type { Adapter, AdapterDeps, Ended, OpenWire, OutgoingPart, SendResult, Sink } from '../port.ts';
+import type { IrcKeys } from './config.ts';
 import { IrcConnection } from './connection.ts';
 import { formatLine } from './line.ts';
 
-/** What the wire needs of the configuration. */
-export interface IrcConfig {
-  readonly host: string;
-  readonly port: number;
-  readonly tls: boolean;
-  /** File with the authorities that TLS trusts, instead of the public ones. */
-  readonly tlsCaPath?: string | undefined;
-  readonly nick: string;
-  readonly username?: string | undefined;
-  readonly realName?: string | undefined;
-  readonly serverPassword?: string | undefined;
-  readonly saslUser?: string | undefined;
-  readonly saslPassword?: string | undefined;
-  readonly channels: readonly string[];
+export interface IrcConfig extends IrcKeys {
   /** Silence after which the server is asked for a sign of life, and time that it has for it. */
-  readonly pingMs?: number | undefined;
-  readonly pongMs?: number | undefined;
+  readonly pingMs?: number;
+  readonly pongMs?: number;
 }
 
 /** Longest line that a server reads, without tags and with its end. */
 const longestSent = 512;
 
-const none = {
-  reactions: false,
-  editMessages: false,
-  deleteMessages: false,
-  fetchHistory: false,
-  attachments: false,
-  buttons: false,
-  polls: false,
-  voiceNotes: false,
-  typing: false,
-};
-
-/** IRC (RFC 1459) with the capabilities of IRCv3 that a server offers. */
-export const irc: Platform<IrcConfig> = {
-  capabilities: {
-    channelType: 'irc',
-    features: { ...none, mentions: true },
-    limits: { text: 400, textUnit: 'bytes', attachmentBytes: 0 },
-    streaming: 'none',
-    threading: 'none',
-    chatTypes: ['direct', 'shared'],
-    sendKey: 'label',
-    actions: [],
-  },
-  rate: { burst: 4, perSecond: 1 },
-  open: (deps) => new IrcAdapter(deps),
-};
+export const openIrc: OpenWire<IrcConfig> = (deps) => new IrcAdapter(deps);
 
 class IrcAdapter implements Adapter {
   readonly #deps: AdapterDeps<IrcConfig>;

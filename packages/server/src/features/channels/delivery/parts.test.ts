@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { TextRules } from '../../../channels/port.ts';
 import { partsOf } from './parts.ts';
 
-const lines: TextRules = { most: 40, unit: 'bytes', isLine: true, maxParts: 5 };
-const whole: TextRules = { most: 40, unit: 'utf16', isLine: false, maxParts: 5 };
+const lines: TextRules = { flavour: 'irc', most: 40, unit: 'bytes', isLine: true, maxParts: 5 };
+const whole: TextRules = { flavour: 'plain', most: 40, unit: 'utf16', isLine: false, maxParts: 5 };
 
 test('an answer becomes lines without the marks of Markdown, none longer than the platform takes', () => {
   expect(partsOf('# Title\n\nSee [the page](https://a.b) and **this**.\n```sh\n**kept** # as it is\n```', { ...lines, most: 80 })).toEqual([

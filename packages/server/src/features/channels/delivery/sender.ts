@@ -189,7 +189,7 @@ export class InstanceSender implements Sender {
     }
   }
 
-  /** Waits until the next look; ends early at a wake. */
+  /** Waits until the next poll; ends early at a wake. */
   async #sleep(ms: number): Promise<void> {
     let cancel = () => {};
     const due = new Promise<void>((resolve) => (cancel = this.#deps.clock.after(ms, resolve)));

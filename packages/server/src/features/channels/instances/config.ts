@@ -1,13 +1,6 @@
 import { AgentId, once } from '@gatehouse/contract';
 import * as z from 'zod';
-
-const Secret = once(() => z.string().min(1).max(512).meta({ secret: true }));
-/** Text of one word on the wire of IRC. */
-const Word = z
-  .string()
-  .min(1)
-  .max(64)
-  .regex(/^[^\s:][^\s]*$/, 'expected one word that does not begin with ":"');
+import { ircKeys } from '../../../channels/irc/config.ts';
 
 /** Keys that every platform has: the agent, and the people that it answers. */
 const people = () => ({
@@ -34,35 +27,12 @@ const people = () => ({
     .prefault({}),
 });
 
-export const IrcInstance = once(() =>
-  z.strictObject({
-    type: z.literal('irc'),
-    ...people(),
-    host: z.string().min(1).max(255),
-    port: z.int().min(1).max(65_535).default(6697),
-    tls: z.boolean().default(true).describe('Without it everybody on the way reads along.'),
-    tlsCaPath: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('File with the certificates that the server may be signed by, in PEM; those of the system when absent.'),
-    nick: Word,
-    username: Word.optional(),
-    realName: z.string().min(1).max(128).optional(),
-    serverPassword: Secret().optional(),
-    sasl: z.strictObject({ user: Word, password: Secret() }).optional().describe('Log in to the services of the network.'),
-    channels: z
-      .array(Word.regex(/^[#&+!]/, 'expected the name of a channel, such as #gatehouse'))
-      .max(64)
-      .default([])
-      .describe('Channels to join.'),
-  }),
-);
-export type IrcInstance = z.output<ReturnType<typeof IrcInstance>>;
+const instanceOf = <Type extends string, Keys extends z.ZodRawShape>(type: Type, keys: Keys) =>
+  z.strictObject({ type: z.literal(type), ...people(), ...keys });
 
 const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'expected 1 to 32 lower-case letters, digits, "-" or "_"');
 
 /** Section `channels` of config.yaml: instances by name. */
-export const ChannelsConfig = once(() => z.record(InstanceName, z.discriminatedUnion('type', [IrcInstance()])));
+export const ChannelsConfig = once(() => z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('irc', ircKeys())])));
 export type ChannelsConfig = z.output<ReturnType<typeof ChannelsConfig>>;
 export type InstanceConfig = ChannelsConfig[string];

@@ -1,7 +1,7 @@
 import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
+import { irc } from '../../../channels/irc/platform.ts';
 import type { Adapter, Ended } from '../../../channels/port.ts';
-import { gatewayCapabilities } from './platforms.ts';
 import { Instance, type InstanceDeps } from './instance.ts';
 
 test('disconnects after its sender has ended', async () => {
@@ -30,7 +30,7 @@ test('disconnects after its sender has ended', async () => {
     clock: createStepClock(),
     log: { info() {}, error() {} } as never,
     bus: { emit() {} } as never,
-    open: () => Promise.resolve({ capabilities: gatewayCapabilities, rate: { burst: 1, perSecond: 1 }, adapter: adapter as Adapter }),
+    open: () => Promise.resolve({ platform: irc, adapter: adapter as Adapter }),
     createSender: () => sender,
   };
   const instance = new Instance(deps as InstanceDeps, 'net', { type: 'irc' } as never);

@@ -5,7 +5,7 @@ import type { Core } from '../../../kernel/core.ts';
 import { sleep } from '../../../kernel/timers.ts';
 import type { Sender } from '../delivery/api.ts';
 import type { InstanceConfig } from './config.ts';
-import type { OpenedPlatform, OpenPlatform } from './platforms.ts';
+import { type OpenedPlatform, type OpenPlatform, platformOf } from './platforms.ts';
 
 export interface InstanceDeps extends Core {
   readonly open: OpenPlatform;
@@ -95,6 +95,7 @@ export class Instance {
     signal.addEventListener('abort', stop, { once: true });
     this.connects += 1;
     const ended = await adapter.run(disconnecting.signal, {
+      cursor: undefined,
       take: async (received) => {
         const dropped = await take(this.name, received);
         for (const reason of dropped) this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
@@ -144,7 +145,7 @@ export class Instance {
       channelInstanceId: this.name,
       previousState,
       currentState: next,
-      connectionMode: 'socket',
+      connectionMode: platformOf(this.config.type)?.connectionMode ?? 'socket',
       error: this.error ?? null,
       lastMessageAt: this.lastMessageAtMs ?? null,
       timestamp: clock.now(),

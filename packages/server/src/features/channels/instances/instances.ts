@@ -9,7 +9,7 @@ import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { SettingsApi } from '../../operations/settings/api.ts';
 import type { ChannelsConfig, InstanceConfig } from './config.ts';
 import { Instance, type InstanceDeps } from './instance.ts';
-import { capabilitiesOf } from './platforms.ts';
+import { capabilitiesOf, platformOf } from './platforms.ts';
 
 export interface InstancesDeps extends InstanceDeps {
   readonly config: Live<ChannelsConfig>;
@@ -71,15 +71,15 @@ export class Instances implements AsyncDisposable {
       if (this.#isEnded) return;
       const gone = [...this.#running.values()].filter(({ name, config: used }) => !isDeepStrictEqual(this.configOf(name), used));
       await Promise.all(gone.map((instance) => this.#stop(instance)));
-      for (const name of Object.keys(config.current)) if (!this.#running.has(name)) await this.#open(name);
+      for (const name of Object.keys(config.current)) if (!this.#running.has(name)) this.#open(name);
     };
     this.#changes = this.#changes.then(follow).catch((error: unknown) => log.error({ err: error }, 'Failed to follow a change of the channels'));
     return this.#changes;
   }
 
-  async #open(name: string): Promise<void> {
+  #open(name: string): void {
     const config = this.configOf(name);
-    const capabilities = config && (await capabilitiesOf(config.type));
+    const capabilities = config && capabilitiesOf(config.type);
     if (config === undefined || capabilities === undefined) return;
     const { bus, clock } = this.#deps;
     const instance = new Instance(this.#deps, name, config);
@@ -111,7 +111,7 @@ export class Instances implements AsyncDisposable {
         return { ...this.#shown(name), configured: true, agentId: config.current[name]?.agent ?? agents.defaultId };
       },
       'channels.capabilities': async ({ channel_type: type }) => {
-        const capabilities = await capabilitiesOf(type);
+        const capabilities = capabilitiesOf(type);
         if (capabilities === undefined) throw new AppError('not_found', `Channel type not found: ${type}`, { param: 'channel_type' });
         return capabilities;
       },
@@ -184,7 +184,7 @@ export class Instances implements AsyncDisposable {
       channelType,
       channelInstanceId: name,
       state,
-      connectionMode: 'socket',
+      connectionMode: platformOf(channelType)?.connectionMode ?? 'socket',
       lastCheckedAt: instance?.lastCheckedAtMs ?? null,
       lastMessageAt: instance?.lastMessageAtMs ?? null,
       lastSentAt: instance?.lastSentAtMs ?? null,

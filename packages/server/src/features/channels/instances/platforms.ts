@@ -1,11 +1,10 @@
 import type { ChannelCapabilities } from '@gatehouse/contract';
-import type { Adapter, AdapterDeps, RatePlan, TextRules } from '../../../channels/port.ts';
+import { irc } from '../../../channels/irc/platform.ts';
+import type { Adapter, AdapterDeps, OpenWire, Platform, TextRules } from '../../../channels/port.ts';
 import type { InstanceConfig } from './config.ts';
 
-/** A platform without its wire, which is loaded when an instance is enabled. */
 export interface OpenedPlatform {
-  readonly capabilities: ChannelCapabilities;
-  readonly rate: RatePlan;
+  readonly platform: Platform;
   readonly adapter: Adapter;
 }
 
@@ -34,24 +33,33 @@ export const gatewayCapabilities: ChannelCapabilities = {
   actions: [],
 };
 
-const texts: Readonly<Record<InstanceConfig['type'], TextRules>> = { irc: { most: 380, unit: 'bytes', isLine: true, maxParts: 12 } };
+/** A platform, and how its wire is loaded when an instance is enabled. */
+interface Known {
+  readonly platform: Platform;
+  load(): Promise<OpenWire<never>>;
+}
 
-/** Returns how texts of a platform are cut, also when its wire is not loaded. */
-export const textRulesOf = (channelType: string): TextRules => texts[channelType as InstanceConfig['type']];
+const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
+  irc: { platform: irc, load: async () => (await import('../../../channels/irc/irc.ts')).openIrc },
+};
 
-const loaders = { irc: async () => (await import('../../../channels/irc/irc.ts')).irc };
+/** Returns a platform by its type; undefined for an unknown one and for `gateway`. */
+export const platformOf = (channelType: string): Platform | undefined =>
+  Object.hasOwn(platforms, channelType) ? platforms[channelType as InstanceConfig['type']].platform : undefined;
+
+/** Texts of a platform that does not exist any more. */
+const unknownText: TextRules = { flavour: 'plain', most: 2_000, unit: 'utf16', isLine: false, maxParts: 10 };
+
+/** Returns how texts of a platform are rendered and cut. */
+export const textRulesOf = (channelType: string): TextRules => platformOf(channelType)?.text ?? unknownText;
 
 /** Returns what a platform offers; undefined for an unknown one. */
-export async function capabilitiesOf(channelType: string): Promise<ChannelCapabilities | undefined> {
-  if (channelType === 'gateway') return gatewayCapabilities;
-  return Object.hasOwn(loaders, channelType) ? (await loaders[channelType as keyof typeof loaders]()).capabilities : undefined;
-}
+export const capabilitiesOf = (channelType: string): ChannelCapabilities | undefined =>
+  channelType === 'gateway' ? gatewayCapabilities : platformOf(channelType)?.capabilities;
 
 /** Loads the wire of an instance and opens it, without connecting. */
 export const openPlatform: OpenPlatform = async (config, deps) => {
-  const platform = await loaders[config.type]();
-  const { sasl, ...rest } = config;
-  const { capabilities, rate } = platform;
-  const adapter = platform.open({ ...deps, config: { ...rest, ...(sasl !== undefined && { saslUser: sasl.user, saslPassword: sasl.password }) } });
-  return { capabilities, rate, adapter };
+  const { platform, load } = platforms[config.type];
+  const open = await load();
+  return { platform, adapter: open({ ...deps, config: config as never }) };
 };
