@@ -30,6 +30,9 @@ const messageOf = (names: Names, index: number | string, eventKey: string): Mess
   senderId: 'account:ada',
   senderName: 'ada',
   text: 'hello',
+  platformId: null,
+  subject: null,
+  attachmentsJson: null,
   verdict: 'turn',
   agentId,
   conversationRef: null,
@@ -59,6 +62,12 @@ const partOf = (names: Names, index: number | string, part = 1): PartRow => ({
   parts: 2,
   digest: '',
   text: 'hello',
+  subject: null,
+  replyTo: null,
+  buttonsJson: null,
+  fileJson: null,
+  ambiguousSinceMs: null,
+  begunAtMs: null,
   state: 'pending',
   attempts: 0,
   notBeforeMs: atMs,
@@ -161,7 +170,9 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         if (end !== undefined) finished += 1;
       }),
       async () => {
-        const found = valueOf(await writer.write(recoverChannelSends, { instance: round, bootId: `${liveBoot}-never`, atMs: atMs - 1 }));
+        const found = valueOf(
+          await writer.write(recoverChannelSends, { instance: round, bootId: `${liveBoot}-never`, canResolve: false, atMs: atMs - 1 }),
+        );
         left += found?.length ?? 0;
       },
       () => writer.write(pruneParts, { beforeMs: 0, limit: 3 }),

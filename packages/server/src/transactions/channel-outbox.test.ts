@@ -28,6 +28,12 @@ function message(conversationId: string, texts: readonly string[], opKey = newId
     threadId: null,
     conversationKind: 'direct',
     text,
+    subject: null,
+    replyTo: null,
+    buttonsJson: null,
+    fileJson: null,
+    ambiguousSinceMs: null,
+    begunAtMs: null,
     state: 'pending',
     attempts: 0,
     notBeforeMs: atMs,
@@ -105,8 +111,10 @@ test('what a dead process was sending may have been sent: it is not repeated', a
   await db.write(enqueueParts, { parts });
   const id = parts[0]?.id ?? '';
   await begin(id, 'boot-1');
-  expect(await db.write(recoverChannelSends, { instance: 'other', bootId: 'boot-2', atMs })).toEqual([]);
-  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', atMs })).toMatchObject([{ level: 'alert', source: 'channel' }]);
+  expect(await db.write(recoverChannelSends, { instance: 'other', bootId: 'boot-2', canResolve: false, atMs })).toEqual([]);
+  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', canResolve: false, atMs })).toMatchObject([
+    { level: 'alert', source: 'channel' },
+  ]);
   expect(await states()).toEqual(['a1 unknown', 'a2 held']);
   expect(await heads()).toEqual([]);
   // The dead one was only slow.

@@ -1,5 +1,5 @@
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { finishSend, markLeft, type SendEnd } from '../features/channels/delivery/store.ts';
+import { finishSend, type LeftSends, markLeft, type SendEnd } from '../features/channels/delivery/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
@@ -13,15 +13,12 @@ export const finishChannelSend = operation('delivery.finish', async (tx, end: Se
 });
 
 /** Marks what an earlier process was sending; returns the alert about each. */
-export const recoverChannelSends = operation(
-  'delivery.recover',
-  async (tx, input: { readonly instance: string; readonly bootId: string; readonly atMs: number }): Promise<InboxMessage[]> => {
-    const left = await markLeft(tx, input);
-    const alerts: InboxMessage[] = [];
-    for (const row of left) alerts.push(await alert(tx, row, 'unknown', 'the daemon ended before the platform confirmed it', input.atMs));
-    return alerts;
-  },
-);
+export const recoverChannelSends = operation('delivery.recover', async (tx, input: LeftSends): Promise<InboxMessage[]> => {
+  const left = await markLeft(tx, input);
+  const alerts: InboxMessage[] = [];
+  for (const row of left) alerts.push(await alert(tx, row, 'unknown', 'the daemon ended before the platform confirmed it', input.atMs));
+  return alerts;
+});
 
 async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: string, atMs: number): Promise<InboxMessage> {
   const { id, channelType, instance, conversationId, agentId, principalId, conversationRef, attempts } = row;

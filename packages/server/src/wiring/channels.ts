@@ -1,8 +1,8 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
-import { InstanceSender } from '../features/channels/delivery/sender.ts';
+import { InstanceSender, type SenderDeps } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
-import { openPlatform, textRulesOf } from '../features/channels/instances/platforms.ts';
+import { openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
 import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
@@ -20,6 +20,7 @@ export interface ChannelsWiring {
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
   readonly settings: SettingsApi;
+  readonly readFile: SenderDeps['readFile'];
   readonly reset: MessagesDeps['reset'];
   readonly principalOfPerson: (name: string) => string;
 }
@@ -27,7 +28,7 @@ export interface ChannelsWiring {
 /** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
 export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
   const wake = (instance: string): void => instances.wake(instance);
-  const delivery = createDelivery({ ...core('delivery'), rulesOf: textRulesOf, wake });
+  const delivery = createDelivery({ ...core('delivery'), platformOf, wake });
   const messages = createMessages({
     ...core('channels'),
     ...deps,
@@ -44,6 +45,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     finishSend: finishChannelSend,
     recoverSends: recoverChannelSends,
     announceAlert: deps.inbox.announce,
+    readFile: deps.readFile,
   };
   const instances: Instances = new Instances({
     ...core('channels'),
@@ -52,8 +54,9 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     settings: deps.settings,
     open: openPlatform,
     take: messages.take,
+    cursorOf: messages.cursorOf,
     activeRuns: messages.activeRuns,
-    createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, rate: platform.rate, onSent }),
+    createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, platform, onSent }),
   });
   building.use(instances);
   return { methods: { ...instances.methods, ...messages.methods, ...delivery.methods }, start: () => instances.start() };

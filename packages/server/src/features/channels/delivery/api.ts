@@ -1,4 +1,5 @@
 import type { DeliveryState } from '@gatehouse/contract';
+import type { Button, OutgoingAttachment } from '../../../channels/port.ts';
 import type { OperationCall } from '../../../kernel/db/operation.ts';
 
 /** An endpoint of a chat platform. */
@@ -10,11 +11,29 @@ export interface Destination {
   readonly conversationKind: 'direct' | 'shared';
 }
 
+/** A file of the media store that the sender may use. */
+export interface OutgoingFile {
+  readonly mediaId: string;
+  readonly kind: OutgoingAttachment['kind'];
+  readonly name: string;
+  readonly mediaType: string;
+  readonly bytes: number;
+}
+
 export interface OutgoingMessage {
   /** What it is for; a repeat under the same key sends nothing. */
   readonly opKey: string;
   readonly to: Destination;
+  /** Markdown. */
   readonly text: string;
+  readonly subject?: string | undefined;
+  /** The platform's id of the message that it answers. */
+  readonly replyTo?: string | undefined;
+  readonly buttons?: readonly Button[] | undefined;
+  /** Sent after the text, each as a part. */
+  readonly files?: readonly OutgoingFile[] | undefined;
+  /** Time until which it is worth sending. */
+  readonly lifeMs?: number | undefined;
   readonly agentId: string;
   readonly principalId: string;
   readonly conversationRef: string | null;
@@ -22,12 +41,16 @@ export interface OutgoingMessage {
 }
 
 /** One part of a message, as it is stored. */
-export interface PartRow extends Destination, Omit<OutgoingMessage, 'to'> {
+export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 'text' | 'agentId' | 'principalId' | 'conversationRef' | 'turnId'> {
   /** `ob_<uuid>-<part>`: ordered by time, then part. */
   readonly id: string;
   readonly part: number;
   readonly parts: number;
   readonly digest: string;
+  readonly subject: string | null;
+  readonly replyTo: string | null;
+  readonly buttonsJson: string | null;
+  readonly fileJson: string | null;
   readonly state: DeliveryState;
   readonly attempts: number;
   readonly notBeforeMs: number;
@@ -37,6 +60,8 @@ export interface PartRow extends Destination, Omit<OutgoingMessage, 'to'> {
   readonly errorKind: string | null;
   readonly error: string | null;
   readonly createdAtMs: number;
+  readonly ambiguousSinceMs: number | null;
+  readonly begunAtMs: number | null;
   readonly endedAtMs: number | null;
 }
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { DeliveryState, ResultInput } from '@gatehouse/contract';
-import type { TextRules } from '../../../channels/port.ts';
+import type { Button, Platform, TextRules } from '../../../channels/port.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
@@ -16,10 +16,11 @@ import { countStages, decidePart, enqueueParts, listParts } from './store.ts';
 /** Answers that could not be sent by then are not sent any more. */
 export const answerLifeMs = 60 * 60_000;
 const shownText = 2_000;
+/** Texts of a platform that does not exist any more. */
+const unknownText: TextRules = { flavour: 'plain', most: 2_000, unit: 'utf16', isLine: false, maxParts: 10 };
 
 export interface DeliveryDeps extends Core {
-  /** How texts of a platform are cut. */
-  readonly rulesOf: (channelType: string) => TextRules;
+  readonly platformOf: (channelType: string) => Platform | undefined;
   readonly wake: (instance: string) => void;
 }
 
@@ -27,25 +28,33 @@ type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.
 
 /** Messages to chat platforms: stored with what they report, sent by the instance (docs/decisions/0071). */
 export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi; readonly methods: Methods } {
-  const { db, bus, clock, rulesOf } = deps;
+  const { db, bus, clock, platformOf } = deps;
 
-  function rowsOf({ to, text, ...message }: OutgoingMessage): PartRow[] {
-    const texts = partsOf(text, rulesOf(to.channelType));
+  function rowsOf({ to, text, subject, replyTo, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
+    const platform = platformOf(to.channelType);
+    const shown = platform?.capabilities.features.buttons === true ? buttons : [];
+    const texts = partsOf(shown.length === buttons.length ? text : withCommands(text, buttons), platform?.text ?? unknownText);
+    const all = [...texts.map((one) => ({ text: one, fileJson: null })), ...files.map((file) => ({ text: '', fileJson: JSON.stringify(file) }))];
     const atMs = clock.now();
     const base = nextId('ob', atMs);
-    return texts.map((one, index) => ({
+    return all.map((one, index) => ({
       ...message,
       ...to,
+      ...one,
       id: `${base}-${String(index + 1).padStart(2, '0')}`,
       part: index + 1,
-      parts: texts.length,
-      digest: hash('sha256', one),
-      text: one,
+      parts: all.length,
+      digest: hash('sha256', one.fileJson ?? one.text),
+      subject: subject ?? null,
+      replyTo: index === 0 ? (replyTo ?? null) : null,
+      buttonsJson: shown.length > 0 && index === texts.length - 1 ? JSON.stringify(shown) : null,
       state: 'pending',
       attempts: 0,
       notBeforeMs: atMs,
-      expiresAtMs: atMs + answerLifeMs,
+      expiresAtMs: atMs + lifeMs,
       bootId: null,
+      ambiguousSinceMs: null,
+      begunAtMs: null,
       platformId: null,
       errorKind: null,
       error: null,
@@ -98,6 +107,10 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
     },
   };
 }
+
+/** Returns a text that says what buttons would do, for platforms without them. */
+const withCommands = (text: string, buttons: readonly Button[]): string =>
+  [text, ...buttons.map(({ label, command }) => `${label}: write ${command}`)].join('\n');
 
 function shown(row: PartRow): ResultInput<'delivery.resend'> {
   const { id, state, part, parts, text, attempts, platformId, errorKind, error, agentId, conversationRef, turnId, createdAtMs, endedAtMs } = row;

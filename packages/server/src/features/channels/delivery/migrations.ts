@@ -38,4 +38,15 @@ export const deliveryMigrations: readonly Migration[] = [
       `CREATE INDEX outbound_message_by_conversation ON outbound_message (conversation_ref) WHERE conversation_ref IS NOT NULL`,
     ],
   },
+  {
+    id: '213-outbound-content',
+    up: [
+      'ALTER TABLE outbound_message ADD COLUMN subject TEXT',
+      'ALTER TABLE outbound_message ADD COLUMN reply_to TEXT',
+      'ALTER TABLE outbound_message ADD COLUMN buttons_json TEXT',
+      'ALTER TABLE outbound_message ADD COLUMN file_json TEXT',
+      'ALTER TABLE outbound_message ADD COLUMN ambiguous_since_ms INTEGER',
+      'ALTER TABLE outbound_message ADD COLUMN begun_at_ms INTEGER',
+    ],
+  },
 ];

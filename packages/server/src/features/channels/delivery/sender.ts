@@ -1,27 +1,30 @@
 import { randomInt } from 'node:crypto';
 import { AppError } from '../../../kernel/app-error.ts';
-import type { Adapter, RatePlan, SendResult } from '../../../channels/port.ts';
+import type { Adapter, Button, LookUp, OutgoingPart, Platform, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
-import type { PartRow, Sender } from './api.ts';
+import type { OutgoingFile, PartRow, Sender } from './api.ts';
 import { announceDelivery } from './announce.ts';
-import { beginSend, readHeads, type SendEnd } from './store.ts';
+import { beginSend, type LeftSends, readHeads, type SendEnd } from './store.ts';
+import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
   readonly bootId: string;
   /** Stores what became of a send; returns the alert about one that failed. */
   readonly finishSend: Operation<SendEnd, InboxMessage | undefined>;
   /** Marks what an earlier process was sending; returns the alerts about it. */
-  readonly recoverSends: Operation<{ readonly instance: string; readonly bootId: string; readonly atMs: number }, InboxMessage[]>;
+  readonly recoverSends: Operation<LeftSends, InboxMessage[]>;
   readonly announceAlert: (message: InboxMessage) => void;
+  /** Returns a file of the media store; undefined when it is gone. */
+  readonly readFile: (mediaId: string) => Promise<Uint8Array | undefined>;
 }
 
 export interface SenderOptions {
   readonly instance: string;
   readonly adapter: Adapter;
-  readonly rate: RatePlan;
+  readonly platform: Platform;
   readonly onSent: () => void;
 }
 
@@ -35,21 +38,34 @@ const retryMs = 2_000;
 const finishAgainMs = 1_000;
 /** Time that a send under way has when the instance stops. */
 const stopMs = 5_000;
+/** Failures of the instance in a row after which it pauses, and the pauses: doubled from the first to the last. */
+const failuresUntilPause = 5;
+const firstPauseMs = 5_000;
+const longestPauseMs = 300_000;
+/** Between two look-ups of a send that was not found. */
+const secondLookUpMs = 5_000;
 
 /** Sends what waits for one instance while it is connected: one part at a time for each conversation, in order, and only this repeats a send. */
 export class InstanceSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #options: SenderOptions;
   readonly #busy = new Map<string, Promise<void>>();
+  readonly #tokens: TokenBuckets;
   #wake = Promise.withResolvers<void>();
-  #tokens: number;
-  #filledAt: number;
+  #failures = 0;
+  /** Monotonic time before which the instance sends nothing. */
+  #pausedUntil = 0;
 
   constructor(deps: SenderDeps, options: SenderOptions) {
     this.#deps = deps;
     this.#options = options;
-    this.#tokens = options.rate.burst;
-    this.#filledAt = deps.clock.monotonic();
+    this.#tokens = new TokenBuckets(options.platform.rate, deps.clock);
+  }
+
+  /** Whether what became of an ambiguous send can be found out. */
+  get #canResolve(): boolean {
+    const { platform, adapter } = this.#options;
+    return platform.keyWindowMs !== undefined || adapter.lookUp !== undefined;
   }
 
   wake(): void {
@@ -60,6 +76,7 @@ export class InstanceSender implements Sender {
   async run(signal: AbortSignal): Promise<void> {
     const { db, clock, log, bootId, recoverSends } = this.#deps;
     const { instance } = this.#options;
+    const canResolve = this.#canResolve;
     const stop = () => this.wake();
     signal.addEventListener('abort', stop, { once: true });
     let isRecovered = false;
@@ -67,7 +84,8 @@ export class InstanceSender implements Sender {
       this.#wake = Promise.withResolvers();
       let nextMs = retryMs;
       try {
-        if (!isRecovered) for (const alert of await db.write(recoverSends, { instance, bootId, atMs: clock.now() })) this.#deps.announceAlert(alert);
+        if (!isRecovered)
+          for (const alert of await db.write(recoverSends, { instance, bootId, canResolve, atMs: clock.now() })) this.#deps.announceAlert(alert);
         isRecovered = true;
         nextMs = await this.#sendHeads(signal);
       } catch (error) {
@@ -82,9 +100,11 @@ export class InstanceSender implements Sender {
   /** Starts what is due; returns the time until the next is. */
   async #sendHeads(signal: AbortSignal): Promise<number> {
     const { db, clock } = this.#deps;
+    const pauseMs = this.#pausedUntil - clock.monotonic();
+    if (pauseMs > 0) return Math.min(pauseMs, lookMs);
     let nextMs = lookMs;
     for (const head of await db.read(readHeads, { instance: this.#options.instance })) {
-      const lane = JSON.stringify([head.conversationId, head.threadId]);
+      const lane = laneOf(head);
       const waitMs = head.notBeforeMs - clock.now();
       if (this.#busy.has(lane) || head.state !== 'pending') continue;
       if (waitMs > 0) nextMs = Math.min(nextMs, waitMs);
@@ -102,11 +122,12 @@ export class InstanceSender implements Sender {
   async #send(part: PartRow, signal: AbortSignal): Promise<void> {
     const { db, clock, log, bootId } = this.#deps;
     try {
-      await this.#takeToken(signal);
+      await this.#tokens.take(laneOf(part), signal);
       if (signal.aborted || !(await db.write(beginSend, { id: part.id, bootId, atMs: clock.now() }))) return;
       const startedAtMs = clock.now();
-      const result = await this.#sendOnce(part, signal);
-      const end = endOf(result, part, clock.now());
+      const end = this.#isKeyKnown(part)
+        ? this.#endOf(await this.#sendOnce(part, signal), part)
+        : this.#endOfLookUp(await this.#lookUp(part, signal), part);
       if (end.is === 'accepted') this.#options.onSent();
       await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
       announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });
@@ -118,7 +139,31 @@ export class InstanceSender implements Sender {
     }
   }
 
+  /** Whether it may be sent: it did certainly not arrive, or the platform knows its key again. */
+  #isKeyKnown({ ambiguousSinceMs }: PartRow): boolean {
+    const { keyWindowMs = 0 } = this.#options.platform;
+    return ambiguousSinceMs === null || this.#deps.clock.now() - ambiguousSinceMs < keyWindowMs;
+  }
+
   async #sendOnce(part: PartRow, signal: AbortSignal): Promise<SendResult> {
+    const file = part.fileJson === null ? undefined : (JSON.parse(part.fileJson) as OutgoingFile);
+    const bytes = file === undefined ? undefined : await this.#deps.readFile(file.mediaId);
+    if (file !== undefined && bytes === undefined) return { is: 'rejected', kind: 'file', text: 'The file is not in the media store any more' };
+    const attachment =
+      file === undefined || bytes === undefined ? undefined : { ...file, bytes: bytes.byteLength, read: () => Promise.resolve(bytes) };
+    return this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing(part), attachment }, { key: keyOf(part), signal: late }));
+  }
+
+  async #lookUp(part: PartRow, signal: AbortSignal): Promise<LookUp> {
+    const { adapter } = this.#options;
+    if (adapter.lookUp === undefined) return { is: 'unclear', text: part.error ?? 'The platform did not confirm it' };
+    const options = { key: keyOf(part), sinceMs: part.ambiguousSinceMs ?? 0 };
+    const found = await this.#withTime(signal, (late) => adapter.lookUp?.(outgoing(part), { ...options, signal: late }));
+    return found ?? { is: 'unclear', text: 'The platform did not confirm it' };
+  }
+
+  /** Runs a call, which has some seconds left when the instance stops. */
+  async #withTime<T>(signal: AbortSignal, run: (late: AbortSignal) => T | Promise<T>): Promise<T> {
     const late = new AbortController();
     const { clock } = this.#deps;
     let cancel: (() => void) | undefined;
@@ -126,14 +171,76 @@ export class InstanceSender implements Sender {
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
     try {
-      const { conversationId, threadId, text } = part;
-      return await this.#options.adapter.send(
-        { conversationId, threadId: threadId ?? undefined, text },
-        { key: `${part.opKey}/${part.part}`, signal: late.signal },
-      );
+      return await run(late.signal);
     } finally {
       signal.removeEventListener('abort', stop);
       cancel?.();
+    }
+  }
+
+  /** Decides by the evidence of the wire. */
+  #endOf(result: SendResult, { attempts, ambiguousSinceMs }: PartRow): PartEnd {
+    const { clock } = this.#deps;
+    const isAmbiguous = ambiguousSinceMs !== null;
+    if (result.is === 'notSent') return this.#retry(result, { attempts, ambiguousSinceMs });
+    this.#failures = 0;
+    switch (result.is) {
+      case 'sent':
+        return { is: 'accepted', platformId: result.platformId };
+      case 'rejected':
+        // The refusal says nothing of the first try.
+        return { is: isAmbiguous ? 'unknown' : 'rejected', errorKind: result.kind, error: result.text };
+      case 'ambiguous': {
+        const end = { errorKind: 'unconfirmed', error: result.text };
+        if (!this.#canResolve || attempts + 1 >= maxAttempts) return { is: 'unknown', ...end };
+        return {
+          is: 'retry',
+          ...end,
+          notBeforeMs: clock.now() + spread(ladderMs[Math.min(attempts, 1)] ?? 0),
+          ambiguousSinceMs: ambiguousSinceMs ?? clock.now(),
+        };
+      }
+    }
+  }
+
+  #retry(
+    { text, retryAfterMs, scope }: Extract<SendResult, { is: 'notSent' }>,
+    { attempts, ambiguousSinceMs }: Pick<PartRow, 'attempts' | 'ambiguousSinceMs'>,
+  ): PartEnd {
+    const { clock } = this.#deps;
+    // A limit of the platform is an answer; anything else may be a failure of the whole instance.
+    this.#failures = retryAfterMs === undefined ? this.#failures + 1 : 0;
+    const isPaused = this.#failures >= failuresUntilPause || scope === 'instance';
+    const pauseMs = retryAfterMs ?? Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#failures - failuresUntilPause));
+    if (isPaused) this.#pausedUntil = clock.monotonic() + pauseMs;
+    if (!isPaused && attempts + 1 >= maxAttempts)
+      return { is: ambiguousSinceMs === null ? 'rejected' : 'unknown', errorKind: 'attempts', error: text };
+    const ladder = ladderMs[Math.min(attempts, ladderMs.length - 1)] ?? 0;
+    // The time of the platform is waited out in full.
+    const waitMs = isPaused ? pauseMs : retryAfterMs === undefined ? spread(ladder) : retryAfterMs + randomInt(250);
+    return { is: 'retry', errorKind: 'not_sent', error: text, notBeforeMs: clock.now() + waitMs, ambiguousSinceMs, isFree: isPaused };
+  }
+
+  #endOfLookUp(found: LookUp, { attempts, ambiguousSinceMs, errorKind }: PartRow): PartEnd {
+    const nowMs = this.#deps.clock.now();
+    const isLast = attempts + 1 >= maxAttempts;
+    switch (found.is) {
+      case 'found':
+        return { is: 'accepted', platformId: found.platformId };
+      case 'absent':
+        // A history may be late: only a second look-up permits another send.
+        if (errorKind === absentOnce)
+          return { is: 'retry', errorKind: 'not_sent', error: 'It was not sent', notBeforeMs: nowMs, ambiguousSinceMs: null };
+        return { is: 'retry', errorKind: absentOnce, error: 'It was not found', notBeforeMs: nowMs + secondLookUpMs, ambiguousSinceMs };
+      case 'unclear':
+        if (found.retry !== true || isLast) return { is: 'unknown', errorKind: 'unconfirmed', error: found.text };
+        return {
+          is: 'retry',
+          errorKind: 'unconfirmed',
+          error: found.text,
+          notBeforeMs: nowMs + spread(ladderMs[Math.min(attempts, ladderMs.length - 1)] ?? 0),
+          ambiguousSinceMs,
+        };
     }
   }
 
@@ -154,7 +261,7 @@ export class InstanceSender implements Sender {
 
   #trace(
     { channelType, instance, agentId, principalId, conversationRef, turnId, id, part, parts }: PartRow,
-    end: ReturnType<typeof endOf>,
+    end: PartEnd,
     startedAtMs: number,
   ): void {
     this.#deps.traceWork({
@@ -174,21 +281,6 @@ export class InstanceSender implements Sender {
     });
   }
 
-  async #takeToken(signal: AbortSignal): Promise<void> {
-    const { burst, perSecond } = this.#options.rate;
-    const { clock } = this.#deps;
-    while (!signal.aborted) {
-      const nowMs = clock.monotonic();
-      this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#filledAt) * perSecond) / 1_000);
-      this.#filledAt = nowMs;
-      if (this.#tokens >= 1) {
-        this.#tokens -= 1;
-        return;
-      }
-      await sleep(clock, ((1 - this.#tokens) * 1_000) / perSecond, signal);
-    }
-  }
-
   /** Waits until the next poll; ends early at a wake. */
   async #sleep(ms: number): Promise<void> {
     let cancel = () => {};
@@ -198,24 +290,21 @@ export class InstanceSender implements Sender {
   }
 }
 
-/** Decides by the evidence of the wire. */
-function endOf(result: SendResult, { attempts }: PartRow, atMs: number): Omit<SendEnd, 'id' | 'bootId' | 'atMs'> {
-  switch (result.is) {
-    case 'sent':
-      return { is: 'accepted', platformId: result.platformId };
-    case 'rejected':
-      return { is: 'rejected', errorKind: result.kind, error: result.text };
-    case 'ambiguous':
-      return { is: 'unknown', errorKind: 'unconfirmed', error: result.text };
-    case 'notSent': {
-      const waitMs = result.retryAfterMs ?? ladderMs[Math.min(attempts, ladderMs.length - 1)] ?? 0;
-      if (attempts + 1 >= maxAttempts) return { is: 'rejected', errorKind: 'attempts', error: result.text };
-      return {
-        is: 'retry',
-        errorKind: 'not_sent',
-        error: result.text,
-        notBeforeMs: atMs + Math.round(waitMs / 2) + randomInt(Math.ceil(waitMs / 2) + 1),
-      };
-    }
-  }
+type PartEnd = Omit<SendEnd, 'id' | 'bootId' | 'atMs'>;
+/** A look-up did not find it. */
+const absentOnce = 'absent';
+
+const laneOf = ({ conversationId, threadId }: PartRow): string => JSON.stringify([conversationId, threadId]);
+const keyOf = ({ opKey, part }: PartRow): string => `${opKey}/${part}`;
+const spread = (ms: number): number => Math.round(ms / 2) + randomInt(Math.ceil(ms / 2) + 1);
+
+function outgoing({ conversationId, threadId, text, subject, replyTo, buttonsJson }: PartRow): OutgoingPart {
+  return {
+    conversationId,
+    threadId: threadId ?? undefined,
+    text,
+    subject: subject ?? undefined,
+    replyTo: replyTo ?? undefined,
+    buttons: buttonsJson === null ? undefined : (JSON.parse(buttonsJson) as Button[]),
+  };
 }

@@ -20,6 +20,10 @@ const columns = [
   'threadId',
   'conversationKind',
   'text',
+  'subject',
+  'replyTo',
+  'buttonsJson',
+  'fileJson',
   'state',
   'attempts',
   'notBeforeMs',
@@ -33,6 +37,8 @@ const columns = [
   'conversationRef',
   'turnId',
   'createdAtMs',
+  'ambiguousSinceMs',
+  'begunAtMs',
   'endedAtMs',
 ] as const;
 
@@ -75,10 +81,10 @@ const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
 /** Returns the oldest open part of each conversation of an instance. */
 export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartRow[]> => tx.all(heads, input));
 
-const begin = query<{ id: string; bootId: string }>(({ db, sql, p }) =>
+const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('outboundMessage')
-    .set({ state: 'sending', bootId: p('bootId'), attempts: sql<number>`attempts + 1` })
+    .set({ state: 'sending', bootId: p('bootId'), begunAtMs: p('atMs'), attempts: sql<number>`attempts + 1` })
     .where('id', '=', p('id'))
     .where('state', '=', 'pending'),
 );
@@ -90,15 +96,11 @@ export const beginSend = operation(
     const row = await tx.get(byId, { id });
     if (row?.state !== 'pending') return false;
     if (row.expiresAtMs <= atMs) {
-      await endMessage(tx, row, {
-        state: 'expired',
-        errorKind: row.errorKind ?? 'expired',
-        error: row.error ?? 'It could not be sent in time',
-        atMs,
-      });
+      const state = row.ambiguousSinceMs === null ? 'expired' : 'unknown';
+      await endMessage(tx, row, { state, errorKind: row.errorKind ?? 'expired', error: row.error ?? 'It could not be sent in time', atMs });
       return false;
     }
-    return (await tx.run(begin, { id, bootId })).changes > 0;
+    return (await tx.run(begin, { id, bootId, atMs })).changes > 0;
   },
 );
 
@@ -136,8 +138,8 @@ const setRest = query<{ opKey: string; part: number; from: DeliveryState; to: De
 interface PartEnd {
   readonly state: DeliveryState;
   readonly platformId?: string | undefined;
-  readonly errorKind?: string | undefined;
-  readonly error?: string | undefined;
+  readonly errorKind?: string | null | undefined;
+  readonly error?: string | null | undefined;
   readonly atMs: number;
 }
 
@@ -156,25 +158,48 @@ export interface SendEnd {
   readonly bootId: string;
   readonly is: 'accepted' | 'rejected' | 'unknown' | 'retry';
   readonly platformId?: string | undefined;
-  readonly errorKind?: string | undefined;
-  readonly error?: string | undefined;
+  readonly errorKind?: string | null | undefined;
+  readonly error?: string | null | undefined;
   /** Time of the next try, for a retry. */
   readonly notBeforeMs?: number | undefined;
+  /** For a retry: time of the first try that may have arrived. */
+  readonly ambiguousSinceMs?: number | null | undefined;
+  /** For a retry: the whole instance had a failure, so that this try does not count. */
+  readonly isFree?: boolean | undefined;
   readonly atMs: number;
 }
 
 /** Stores what became of a send; undefined when this process is not the one that sends it. */
-export async function finishSend(tx: Tx, { id, bootId, is, notBeforeMs, ...end }: SendEnd): Promise<PartRow | undefined> {
+export async function finishSend(tx: Tx, end: SendEnd): Promise<PartRow | undefined> {
+  const { id, bootId, is, atMs, errorKind = null, error = null, notBeforeMs = atMs, ambiguousSinceMs = null, isFree = false } = end;
   const row = await tx.get(byId, { id });
   if (row?.state !== 'sending' || row.bootId !== bootId) return undefined;
-  if (is !== 'retry') {
-    await endMessage(tx, row, { state: is, ...end });
-    return row;
-  }
-  const { errorKind = null, error = null } = end;
-  await tx.run(setEnd, { id, state: 'pending', platformId: null, errorKind, error, notBeforeMs: notBeforeMs ?? end.atMs, endedAtMs: null });
+  if (is !== 'retry') await endMessage(tx, row, { state: is, platformId: end.platformId, errorKind, error, atMs });
+  else await tx.run(setRetry, { id, errorKind, error, notBeforeMs, ambiguousSinceMs, uncounted: isFree ? 1 : 0 });
   return row;
 }
+
+const setRetry = query<{
+  id: string;
+  errorKind: string | null;
+  error: string | null;
+  notBeforeMs: number;
+  ambiguousSinceMs: number | null;
+  uncounted: number;
+}>(({ db, sql, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({
+      state: 'pending',
+      errorKind: p('errorKind'),
+      error: p('error'),
+      notBeforeMs: p('notBeforeMs'),
+      ambiguousSinceMs: p('ambiguousSinceMs'),
+      attempts: sql<number>`attempts - ${p('uncounted')}`,
+      bootId: null,
+    })
+    .where('id', '=', p('id')),
+);
 
 const leftSending = query<{ instance: string; bootId: string }, PartRow>(({ db, sql, p }) =>
   db
@@ -187,15 +212,29 @@ const leftSending = query<{ instance: string; bootId: string }, PartRow>(({ db, 
     .orderBy('id'),
 );
 
-/** Marks what an earlier process was sending: it may have been sent. Returns these parts. */
-export async function markLeft(
-  tx: Tx,
-  { instance, bootId, atMs }: { readonly instance: string; readonly bootId: string; readonly atMs: number },
-): Promise<PartRow[]> {
+const setOpen = query<{ id: string; ambiguousSinceMs: number; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({ state: 'pending', ambiguousSinceMs: p('ambiguousSinceMs'), notBeforeMs: p('atMs'), bootId: null })
+    .where('id', '=', p('id')),
+);
+
+export interface LeftSends {
+  readonly instance: string;
+  readonly bootId: string;
+  /** Whether the platform knows keys again or can be asked: the sender finds out what became of them. */
+  readonly canResolve: boolean;
+  readonly atMs: number;
+}
+
+/** Marks what an earlier process was sending: it may have been sent. Returns the parts that a person has to decide about. */
+export async function markLeft(tx: Tx, { instance, bootId, canResolve, atMs }: LeftSends): Promise<PartRow[]> {
   const rows = await tx.all(leftSending, { instance, bootId });
-  for (const row of rows)
-    await endMessage(tx, row, { state: 'unknown', errorKind: 'interrupted', error: 'The daemon ended before the platform confirmed it', atMs });
-  return rows;
+  for (const row of rows) {
+    if (canResolve) await tx.run(setOpen, { id: row.id, ambiguousSinceMs: row.ambiguousSinceMs ?? row.begunAtMs ?? atMs, atMs });
+    else await endMessage(tx, row, { state: 'unknown', errorKind: 'interrupted', error: 'The daemon ended before the platform confirmed it', atMs });
+  }
+  return canResolve ? [] : rows;
 }
 
 const stages = query<object, { state: DeliveryState; channelType: string; n: number }>(({ db, sql }) =>
@@ -245,7 +284,15 @@ export interface Decision {
 const reopen = query<{ id: string; atMs: number; expiresAtMs: number }>(({ db, p }) =>
   db
     .updateTable('outboundMessage')
-    .set({ state: 'pending', attempts: 0, notBeforeMs: p('atMs'), expiresAtMs: p('expiresAtMs'), endedAtMs: null, bootId: null })
+    .set({
+      state: 'pending',
+      attempts: 0,
+      notBeforeMs: p('atMs'),
+      expiresAtMs: p('expiresAtMs'),
+      ambiguousSinceMs: null,
+      endedAtMs: null,
+      bootId: null,
+    })
     .where('id', '=', p('id')),
 );
 const extend = query<{ opKey: string; part: number; expiresAtMs: number }>(({ db, p }) =>

@@ -13,7 +13,13 @@ interface OutboundMessageTable {
   readonly conversationId: string;
   readonly threadId: string | null;
   readonly conversationKind: 'direct' | 'shared';
+  /** Markdown of the agent; rendered at each try. */
   readonly text: string;
+  readonly subject: string | null;
+  /** The platform's id of the message that it answers. */
+  readonly replyTo: string | null;
+  readonly buttonsJson: string | null;
+  readonly fileJson: string | null;
   readonly state: DeliveryState;
   readonly attempts: number;
   readonly notBeforeMs: number;
@@ -28,6 +34,10 @@ interface OutboundMessageTable {
   readonly conversationRef: string | null;
   readonly turnId: string | null;
   readonly createdAtMs: number;
+  /** Time of the first try whose end is ambiguous; null while there is none. */
+  readonly ambiguousSinceMs: number | null;
+  /** Time of the last try. */
+  readonly begunAtMs: number | null;
   readonly endedAtMs: number | null;
 }
 

@@ -32,6 +32,7 @@ test('disconnects after its sender has ended', async () => {
     bus: { emit() {} } as never,
     open: () => Promise.resolve({ platform: irc, adapter: adapter as Adapter }),
     createSender: () => sender,
+    cursorOf: () => Promise.resolve(undefined),
   };
   const instance = new Instance(deps as InstanceDeps, 'net', { type: 'irc' } as never);
   instance.start();

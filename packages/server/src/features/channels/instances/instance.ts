@@ -9,7 +9,8 @@ import { type OpenedPlatform, type OpenPlatform, platformOf } from './platforms.
 
 export interface InstanceDeps extends Core {
   readonly open: OpenPlatform;
-  readonly take: (instance: string, received: readonly ReceivedMessage[]) => Promise<readonly string[]>;
+  readonly take: (instance: string, received: readonly ReceivedMessage[], cursor?: string) => Promise<readonly string[]>;
+  readonly cursorOf: (instance: string) => Promise<string | undefined>;
   readonly createSender: (instance: string, platform: OpenedPlatform, onSent: () => void) => Sender;
 }
 
@@ -37,6 +38,7 @@ export class Instance {
   readonly #deps: InstanceDeps;
   readonly #ending = new AbortController();
   #sender: Sender | undefined;
+  #platform: OpenedPlatform | undefined;
   #running: Promise<void> | undefined;
 
   constructor(deps: InstanceDeps, name: string, config: InstanceConfig) {
@@ -55,6 +57,11 @@ export class Instance {
     this.#sender?.wake();
   }
 
+  /** The platform while it is connected. */
+  get connected(): OpenedPlatform | undefined {
+    return this.state === 'healthy' ? this.#platform : undefined;
+  }
+
   /** Resolves when it is disconnected. */
   async stop(): Promise<void> {
     this.#ending.abort();
@@ -69,6 +76,7 @@ export class Instance {
       const platform = await open(this.config, { clock, log });
       const sender = this.#deps.createSender(this.name, platform, () => (this.lastSentAtMs = clock.now()));
       this.#sender = sender;
+      this.#platform = platform;
       while (!signal.aborted) {
         const pauseMs = await this.#connect(platform, sender);
         if (pauseMs === undefined) return;
@@ -82,8 +90,15 @@ export class Instance {
 
   /** Connects once, until the connection ends; returns the time until the next try, undefined for none. */
   async #connect({ adapter }: OpenedPlatform, sender: Sender): Promise<number | undefined> {
-    const { clock, log, take } = this.#deps;
+    const { clock, log, take, cursorOf } = this.#deps;
     const { signal } = this.#ending;
+    let cursor: string | undefined;
+    try {
+      cursor = await cursorOf(this.name);
+    } catch (error) {
+      log.error({ err: error, instance: this.name }, 'Failed to read how far a channel has received; it is read again');
+      return firstPauseMs;
+    }
     const sending = new AbortController();
     const disconnecting = new AbortController();
     let sent: Promise<void> | undefined;
@@ -95,11 +110,11 @@ export class Instance {
     signal.addEventListener('abort', stop, { once: true });
     this.connects += 1;
     const ended = await adapter.run(disconnecting.signal, {
-      cursor: undefined,
-      take: async (received) => {
-        const dropped = await take(this.name, received);
+      cursor,
+      take: async (received, reached) => {
+        const dropped = await take(this.name, received, reached);
         for (const reason of dropped) this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
-        this.lastMessageAtMs = clock.now();
+        if (received.length > 0) this.lastMessageAtMs = clock.now();
       },
       alive: () => (this.lastCheckedAtMs = clock.now()),
       connected: (name) => {

@@ -9,7 +9,7 @@ import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { SettingsApi } from '../../operations/settings/api.ts';
 import type { ChannelsConfig, InstanceConfig } from './config.ts';
 import { Instance, type InstanceDeps } from './instance.ts';
-import { capabilitiesOf, platformOf } from './platforms.ts';
+import { capabilitiesOf, type OpenedPlatform, platformOf } from './platforms.ts';
 
 export interface InstancesDeps extends InstanceDeps {
   readonly config: Live<ChannelsConfig>;
@@ -51,6 +51,11 @@ export class Instances implements AsyncDisposable {
   configOf(name: string): InstanceConfig | undefined {
     const config = this.#deps.config.current[name];
     return config?.enabled === true ? config : undefined;
+  }
+
+  /** Returns the platform of an instance that is connected now. */
+  connected(name: string): OpenedPlatform | undefined {
+    return this.#running.get(name)?.connected;
   }
 
   wake(name: string): void {

@@ -1,6 +1,6 @@
 import type { ChannelCapabilities } from '@gatehouse/contract';
 import { irc } from '../../../channels/irc/platform.ts';
-import type { Adapter, AdapterDeps, OpenWire, Platform, TextRules } from '../../../channels/port.ts';
+import type { Adapter, AdapterDeps, OpenWire, Platform } from '../../../channels/port.ts';
 import type { InstanceConfig } from './config.ts';
 
 export interface OpenedPlatform {
@@ -46,12 +46,6 @@ const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
 /** Returns a platform by its type; undefined for an unknown one and for `gateway`. */
 export const platformOf = (channelType: string): Platform | undefined =>
   Object.hasOwn(platforms, channelType) ? platforms[channelType as InstanceConfig['type']].platform : undefined;
-
-/** Texts of a platform that does not exist any more. */
-const unknownText: TextRules = { flavour: 'plain', most: 2_000, unit: 'utf16', isLine: false, maxParts: 10 };
-
-/** Returns how texts of a platform are rendered and cut. */
-export const textRulesOf = (channelType: string): TextRules => platformOf(channelType)?.text ?? unknownText;
 
 /** Returns what a platform offers; undefined for an unknown one. */
 export const capabilitiesOf = (channelType: string): ChannelCapabilities | undefined =>

@@ -25,6 +25,7 @@ import {
   messageKind,
   type MessageRow,
   type PairingRow,
+  readCursor,
   removePairing,
 } from './store.ts';
 
@@ -40,7 +41,13 @@ export interface MessagesDeps extends RunMessageDeps {
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
   readonly durable: DurableWork;
   /** Commits messages with what follows from them; returns the ids of those that are new. */
-  readonly accept: Operation<{ readonly messages: readonly Intake[] }, string[]>;
+  readonly accept: Operation<
+    {
+      readonly messages: readonly Intake[];
+      readonly cursor?: { readonly instance: string; readonly cursor: string; readonly atMs: number } | undefined;
+    },
+    string[]
+  >;
   readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof sessionKeyOf>) => ConversationTarget;
   /** Returns the principal of a person of the configuration, or of tokens. */
   readonly principalOfPerson: (name: string) => string;
@@ -52,6 +59,8 @@ type Methods = HandlersOf<'channels.messages' | 'channels.pairings' | 'channels.
 
 /** Longer messages are cut before they reach an agent. */
 const maxText = 32_768;
+const maxSubject = 256;
+const maxAttachments = 10;
 const shownText = 2_000;
 const codeLifeMs = 60 * 60_000;
 const dayMs = 24 * 60 * 60_000;
@@ -84,6 +93,10 @@ export function createMessages(deps: MessagesDeps) {
       senderId: message.senderId,
       senderName: message.senderName,
       text: headOf(message.text, maxText),
+      platformId: message.messageId ?? null,
+      subject: message.subject === undefined ? null : headOf(message.subject, maxSubject),
+      attachmentsJson:
+        message.attachments === undefined || message.attachments.length === 0 ? null : JSON.stringify(message.attachments.slice(0, maxAttachments)),
       verdict: 'turn',
       agentId,
       conversationRef: null,
@@ -205,8 +218,10 @@ export function createMessages(deps: MessagesDeps) {
   return {
     methods,
     activeRuns: active,
+    /** Returns how far an instance has received. */
+    cursorOf: (instance: string): Promise<string | undefined> => db.read(readCursor, { instance }),
     /** Stores messages; returns the reasons of those that started no turn. Rejects when they could not be stored. */
-    async take(instance: string, received: readonly ReceivedMessage[]): Promise<readonly string[]> {
+    async take(instance: string, received: readonly ReceivedMessage[], cursor?: string): Promise<readonly string[]> {
       // An instance with an earlier configuration may still be connected.
       const config = deps.configOf(instance);
       if (config === undefined) return received.map(() => 'disabled');
@@ -215,8 +230,9 @@ export function createMessages(deps: MessagesDeps) {
       );
       const messages = plans.flatMap((one) => (typeof one === 'string' ? [] : [one]));
       const dropped = plans.flatMap((one) => (typeof one === 'string' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));
-      if (messages.length === 0) return dropped;
-      const added = new Set(await db.write(deps.accept, { messages }));
+      if (messages.length === 0 && cursor === undefined) return dropped;
+      const reached = cursor === undefined ? undefined : { instance, cursor, atMs: clock.now() };
+      const added = new Set(await db.write(deps.accept, { messages, cursor: reached }));
       for (const { row } of messages) if (added.has(row.id)) announce(row);
       if (messages.some(({ work }) => work !== undefined)) durable.wake(messageKind);
       if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);

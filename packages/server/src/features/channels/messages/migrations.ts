@@ -40,4 +40,14 @@ export const channelMessageMigrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: '212-channel-cursors',
+    up: [
+      'ALTER TABLE channel_message ADD COLUMN platform_id TEXT',
+      'ALTER TABLE channel_message ADD COLUMN subject TEXT',
+      'ALTER TABLE channel_message ADD COLUMN attachments_json TEXT',
+      `CREATE INDEX channel_message_by_platform_id ON channel_message (instance, conversation_id, platform_id) WHERE platform_id IS NOT NULL`,
+      'CREATE TABLE channel_cursor (instance TEXT PRIMARY KEY, cursor TEXT NOT NULL, at_ms INTEGER NOT NULL)',
+    ],
+  },
 ];

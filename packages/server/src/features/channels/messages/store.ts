@@ -18,6 +18,9 @@ export interface MessageRow extends Destination {
   readonly senderId: string;
   readonly senderName: string;
   readonly text: string;
+  readonly platformId: string | null;
+  readonly subject: string | null;
+  readonly attachmentsJson: string | null;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
@@ -52,6 +55,9 @@ const columns = [
   'senderId',
   'senderName',
   'text',
+  'platformId',
+  'subject',
+  'attachmentsJson',
   'verdict',
   'channelMessage.agentId',
   'conversationRef',
@@ -74,6 +80,9 @@ const insert = query<MessageRow>(({ db, each }) =>
         'senderId',
         'senderName',
         'text',
+        'platformId',
+        'subject',
+        'attachmentsJson',
         'verdict',
         'agentId',
         'conversationRef',
@@ -87,6 +96,28 @@ const insert = query<MessageRow>(({ db, each }) =>
 /** Adds a message; false when the platform delivered it before. */
 export async function addMessage(tx: Tx, row: MessageRow): Promise<boolean> {
   return (await tx.run(insert, row)).changes > 0;
+}
+
+const cursorOf = query<{ instance: string }, { cursor: string }>(({ db, p }) =>
+  db.selectFrom('channelCursor').select('cursor').where('instance', '=', p('instance')),
+);
+
+/** Returns how far an instance has received; undefined before its first commit. */
+export const readCursor = operation(
+  'channels.cursor',
+  async (tx, input: { readonly instance: string }): Promise<string | undefined> => (await tx.get(cursorOf, input))?.cursor,
+);
+
+const putCursor = query<{ instance: string; cursor: string; atMs: number }>(({ db, p }) =>
+  db
+    .insertInto('channelCursor')
+    .values({ instance: p('instance'), cursor: p('cursor'), atMs: p('atMs') })
+    .onConflict((conflict) => conflict.column('instance').doUpdateSet({ cursor: p('cursor'), atMs: p('atMs') })),
+);
+
+/** Stores how far an instance has received, in the commit of what it received. */
+export async function saveCursor(tx: Tx, input: { readonly instance: string; readonly cursor: string; readonly atMs: number }): Promise<void> {
+  await tx.run(putCursor, input);
 }
 
 const full = query<{ id: string }>(({ db, p }) => db.updateTable('channelMessage').set({ verdict: 'full' }).where('id', '=', p('id')));
@@ -267,4 +298,13 @@ export async function forgetMessages(tx: Tx, input: { readonly conversationRef: 
   await tx.run(forget, input);
 }
 
-export const channelMessageOperations = [findPairing, approvePairing, removePairing, listPairings, listMessages, pruneMessages, oldestMessage];
+export const channelMessageOperations = [
+  findPairing,
+  approvePairing,
+  removePairing,
+  listPairings,
+  listMessages,
+  pruneMessages,
+  oldestMessage,
+  readCursor,
+];

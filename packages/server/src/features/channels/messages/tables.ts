@@ -12,6 +12,11 @@ interface ChannelMessageTable {
   readonly senderId: string;
   readonly senderName: string;
   readonly text: string;
+  /** The platform's id of the message. */
+  readonly platformId: string | null;
+  readonly subject: string | null;
+  /** Files that came with it, as the wire fetches them. */
+  readonly attachmentsJson: string | null;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
@@ -35,9 +40,17 @@ interface ChannelPairingTable {
   readonly expiresAtMs: number | null;
 }
 
+/** Rows of `channel_cursor`: how far an instance has received. */
+interface ChannelCursorTable {
+  readonly instance: string;
+  readonly cursor: string;
+  readonly atMs: number;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly channelMessage: ChannelMessageTable;
     readonly channelPairing: ChannelPairingTable;
+    readonly channelCursor: ChannelCursorTable;
   }
 }

@@ -1,0 +1,190 @@
+import { createStepClock, type StepClock } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { irc } from '../channels/irc/platform.ts';
+import type { Adapter, LookUp, Platform, SendResult } from '../channels/port.ts';
+import { createDelivery } from '../features/channels/delivery/delivery.ts';
+import { InstanceSender, type SenderDeps } from '../features/channels/delivery/sender.ts';
+import { beginSend, listParts, readHeads } from '../features/channels/delivery/store.ts';
+import type { Db } from '../kernel/db/db.ts';
+import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { finishChannelSend, recoverChannelSends } from './channel-sends.ts';
+import { migrations, operations } from './registry.ts';
+
+/** A platform that acts as scripted: each send takes the next result, the last one again. */
+interface Fake {
+  readonly results: SendResult[];
+  readonly found: LookUp[];
+  /** Keys of the sends, and `?` for each look-up. */
+  readonly seen: string[];
+}
+
+let db: Db;
+let clock: StepClock;
+let stopping: AbortController;
+let running: Promise<void>;
+beforeEach(async () => {
+  db = await openInlineDb({ operations, migrations });
+  clock = createStepClock();
+  stopping = new AbortController();
+  running = Promise.resolve();
+});
+afterEach(async () => {
+  stopping.abort();
+  await running;
+  await db[Symbol.asyncDispose]();
+});
+
+const cut: SendResult = { is: 'ambiguous', text: 'The connection ended' };
+const sent: SendResult = { is: 'sent', platformId: 'm1' };
+const down: SendResult = { is: 'notSent', text: 'refused' };
+
+function sender(
+  fake: Fake,
+  { keyWindowMs, canLookUp = false }: { readonly keyWindowMs?: number; readonly canLookUp?: boolean } = {},
+  bootId = 'boot-1',
+) {
+  const adapter: Partial<Adapter> = {
+    send: (_part, { key }) => {
+      fake.seen.push(key);
+      return Promise.resolve((fake.results.length > 1 ? fake.results.shift() : fake.results[0]) ?? sent);
+    },
+    ...(canLookUp && {
+      lookUp: () => {
+        fake.seen.push('?');
+        return Promise.resolve((fake.found.length > 1 ? fake.found.shift() : fake.found[0]) ?? { is: 'absent' });
+      },
+    }),
+  };
+  const log = { error() {}, warn() {}, info() {}, debug() {} };
+  const deps = {
+    db,
+    clock,
+    log,
+    bus: { emit() {} },
+    traceWork() {},
+    bootId,
+    finishSend: finishChannelSend,
+    recoverSends: recoverChannelSends,
+    announceAlert() {},
+    readFile: () => Promise.resolve(undefined),
+  };
+  const platform: Platform = { ...irc, rate: { burst: 1_000, perSecond: 1_000 }, ...(keyWindowMs !== undefined && { keyWindowMs }) };
+  const one = new InstanceSender(deps as unknown as SenderDeps, { instance: 'net', adapter: adapter as Adapter, platform, onSent() {} });
+  running = one.run(stopping.signal);
+  return one;
+}
+
+async function enqueue(...conversations: readonly string[]): Promise<void> {
+  const { api } = createDelivery({ db, clock, bus: { emit() {} }, platformOf: () => irc, wake() {} } as unknown as Parameters<
+    typeof createDelivery
+  >[0]);
+  for (const conversationId of conversations)
+    await api.send({
+      opKey: `op-${conversationId}`,
+      to: { instance: 'net', channelType: 'irc', conversationId, threadId: null, conversationKind: 'direct' },
+      text: 'hello',
+      agentId: 'default',
+      principalId: 'person:ada',
+      conversationRef: null,
+      turnId: null,
+    });
+}
+const rows = async () => (await db.read(listParts, { state: null, instance: null, offset: 0, limit: 50 })).rows;
+const states = async () => (await rows()).map(({ state }) => state).toSorted();
+/** Lets time pass until a state holds. */
+async function pass(ms: number, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 2_000; tries += 1) {
+    if (await holds()) return;
+    await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(ms);
+  }
+  throw new Error(`the state was not reached: ${JSON.stringify(await rows())}`);
+}
+const isEnded = async () => !(await states()).some((state) => state === 'pending' || state === 'sending');
+
+test('a send whose answer was lost is sent again with its key while the platform knows it', async () => {
+  const fake: Fake = { results: [cut, cut, sent], found: [], seen: [] };
+  await enqueue('ada');
+  sender(fake, { keyWindowMs: 120_000 });
+  await pass(500, isEnded);
+  expect(fake.seen).toEqual(['op-ada/1', 'op-ada/1', 'op-ada/1']);
+  expect(await rows()).toMatchObject([{ state: 'accepted', platformId: 'm1' }]);
+});
+
+test('after that time it is unknown, and never sent again', async () => {
+  const fake: Fake = { results: [cut, { is: 'notSent', text: 'limit', retryAfterMs: 200_000 }, sent], found: [], seen: [] };
+  await enqueue('ada');
+  sender(fake, { keyWindowMs: 120_000 });
+  await pass(5_000, isEnded);
+  expect(fake.seen).toHaveLength(2);
+  expect(await rows()).toMatchObject([{ state: 'unknown', errorKind: 'unconfirmed' }]);
+});
+
+test('a refusal after a lost answer says nothing of the first try', async () => {
+  const fake: Fake = { results: [cut, { is: 'rejected', kind: 'blocked', text: 'blocked' }], found: [], seen: [] };
+  await enqueue('ada');
+  sender(fake, { keyWindowMs: 120_000 });
+  await pass(500, isEnded);
+  expect(await rows()).toMatchObject([{ state: 'unknown', errorKind: 'blocked' }]);
+});
+
+test.each([
+  ['is found: it counts as sent', [{ is: 'found', platformId: 'm7' }], ['op-ada/1', '?'], { state: 'accepted', platformId: 'm7' }],
+  ['is absent twice: it is sent again', [{ is: 'absent' }], ['op-ada/1', '?', '?', 'op-ada/1'], { state: 'accepted', platformId: 'm1' }],
+  [
+    'is absent once and then found: it counts as sent',
+    [{ is: 'absent' }, { is: 'found', platformId: 'm8' }],
+    ['op-ada/1', '?', '?'],
+    { state: 'accepted', platformId: 'm8' },
+  ],
+  ['cannot be found out: a person decides', [{ is: 'unclear', text: 'no history' }], ['op-ada/1', '?'], { state: 'unknown', error: 'no history' }],
+  [
+    'cannot be found out now: it is looked up later',
+    [{ is: 'unclear', text: 'down', retry: true }, { is: 'found' }],
+    ['op-ada/1', '?', '?'],
+    { state: 'accepted' },
+  ],
+] as const)('a lost answer on a platform with a history: the message %s', async (_name, found, seen, end) => {
+  const fake: Fake = { results: [cut, sent], found: [...found], seen: [] };
+  await enqueue('ada');
+  sender(fake, { canLookUp: true });
+  await pass(500, isEnded);
+  expect(fake.seen).toEqual(seen);
+  expect(await rows()).toMatchObject([end]);
+});
+
+test('what an earlier process was sending is looked up, or parked where that is impossible', async () => {
+  await enqueue('ada');
+  const [head] = await db.read(readHeads, { instance: 'net' });
+  await db.write(beginSend, { id: head?.id ?? '', bootId: 'boot-0', atMs: clock.now() });
+  const fake: Fake = { results: [sent], found: [{ is: 'found', platformId: 'm9' }], seen: [] };
+  sender(fake, { canLookUp: true });
+  await pass(500, isEnded);
+  expect(fake.seen).toEqual(['?']);
+  expect(await rows()).toMatchObject([{ state: 'accepted', platformId: 'm9' }]);
+});
+
+test('a limit of the whole instance stops every conversation until its time, and uses no try', async () => {
+  const fake: Fake = { results: [{ is: 'notSent', text: 'limit', retryAfterMs: 40_000, scope: 'instance' }, sent], found: [], seen: [] };
+  await enqueue('ada');
+  sender(fake);
+  await pass(0, () => fake.seen.length === 1);
+  await enqueue('bob', 'eve');
+  await pass(1_000, async () => clock.monotonic() >= 39_000);
+  expect(fake.seen).toEqual(['op-ada/1']);
+  await pass(1_000, isEnded);
+  expect(await states()).toEqual(['accepted', 'accepted', 'accepted']);
+  expect((await rows()).every(({ attempts }) => attempts === 1)).toBe(true);
+});
+
+test('an instance that fails again and again pauses, and a long outage uses up no tries', async () => {
+  const fake: Fake = { results: [down], found: [], seen: [] };
+  await enqueue('ada');
+  sender(fake);
+  await pass(5_000, () => clock.monotonic() >= 50 * 60_000);
+  expect(fake.seen.length).toBeLessThan(30);
+  expect(await states()).toEqual(['pending']);
+  fake.results.splice(0, 1, sent);
+  await pass(5_000, isEnded);
+  expect(await states()).toEqual(['accepted']);
+});
