@@ -5,7 +5,7 @@ export interface PlatformAction {
   /** `read` changes nothing; `destructive` cannot be undone, or takes something from people. */
   readonly risk: 'read' | 'mutate' | 'destructive';
   readonly summary: string;
-  /** Parameters beside `action` and `endpoint`, in the spelling of the platform. */
+  /** Parameters after `action` and `endpoint`, in the spelling of the platform. */
   readonly params: () => z.ZodObject;
   readonly result: () => z.ZodObject;
 }

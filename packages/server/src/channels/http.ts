@@ -37,8 +37,8 @@ const before = new Set([
 ]);
 
 /**
- * Returns a `fetch` that reads every answer to its end, with a limit of size and time, follows no redirect, and rejects with `RequestFailed`: by
- * evidence, not by words of an error. Its errors never contain the address, which has secrets on some platforms.
+ * Returns a `fetch` that reads every answer to its end, with a limit of size and time, follows no redirect, and rejects with `RequestFailed`. Its
+ * errors never contain the address, which has secrets on some platforms.
  */
 export function createFetch({ clock, timeoutMs, maxBytes }: FetchOptions): typeof fetch {
   return async (input, init = {}) => {

@@ -3,6 +3,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Adapter, Button, LookUp, OutgoingPart, Platform, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
 import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { OutgoingFile, PartRow, Sender } from './api.ts';
@@ -146,7 +147,7 @@ export class InstanceSender implements Sender {
   }
 
   async #sendOnce(part: PartRow, signal: AbortSignal): Promise<SendResult> {
-    const file = part.fileJson === null ? undefined : (JSON.parse(part.fileJson) as OutgoingFile);
+    const file = part.fileJson === null ? undefined : (parseJson(part.fileJson, { maxDepth: 2 }) as OutgoingFile);
     const bytes = file === undefined ? undefined : await this.#deps.readFile(file.mediaId);
     if (file !== undefined && bytes === undefined) return { is: 'rejected', kind: 'file', text: 'The file is not in the media store any more' };
     const attachment =
@@ -291,7 +292,7 @@ export class InstanceSender implements Sender {
 }
 
 type PartEnd = Omit<SendEnd, 'id' | 'bootId' | 'atMs'>;
-/** A look-up did not find it. */
+/** It was not found once. */
 const absentOnce = 'absent';
 
 const laneOf = ({ conversationId, threadId }: PartRow): string => JSON.stringify([conversationId, threadId]);
@@ -305,6 +306,6 @@ function outgoing({ conversationId, threadId, text, subject, replyTo, buttonsJso
     text,
     subject: subject ?? undefined,
     replyTo: replyTo ?? undefined,
-    buttons: buttonsJson === null ? undefined : (JSON.parse(buttonsJson) as Button[]),
+    buttons: buttonsJson === null ? undefined : (parseJson(buttonsJson, { maxDepth: 3 }) as Button[]),
   };
 }

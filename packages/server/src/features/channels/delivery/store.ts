@@ -162,9 +162,9 @@ export interface SendEnd {
   readonly error?: string | null | undefined;
   /** Time of the next try, for a retry. */
   readonly notBeforeMs?: number | undefined;
-  /** For a retry: time of the first try that may have arrived. */
+  /** Time of the first try that may have arrived, for a retry. */
   readonly ambiguousSinceMs?: number | null | undefined;
-  /** For a retry: the whole instance had a failure, so that this try does not count. */
+  /** Whether the whole instance failed, so that the try does not count, for a retry. */
   readonly isFree?: boolean | undefined;
   readonly atMs: number;
 }

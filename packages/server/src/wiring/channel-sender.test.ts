@@ -7,14 +7,14 @@ import { InstanceSender, type SenderDeps } from '../features/channels/delivery/s
 import { beginSend, listParts, readHeads } from '../features/channels/delivery/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
-import { finishChannelSend, recoverChannelSends } from './channel-sends.ts';
-import { migrations, operations } from './registry.ts';
+import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
+import { migrations, operations } from '../transactions/registry.ts';
 
 /** A platform that acts as scripted: each send takes the next result, the last one again. */
 interface Fake {
   readonly results: SendResult[];
   readonly found: LookUp[];
-  /** Keys of the sends, and `?` for each look-up. */
+  /** Keys of the sends, `?` is a query of the history. */
   readonly seen: string[];
 }
 
