@@ -153,7 +153,7 @@ export {
 } from './shared/cron.ts';
 export { CronJob, CronRun } from './methods/cron.ts';
 export { LogLevel, LogLine } from './methods/daemon.ts';
-export { type MessageAttachment, type MessageFeedback, type SessionKind, type StoredMessage } from './methods/session.ts';
+export { MessageAttachment, type MessageFeedback, type SessionKind, type StoredMessage } from './methods/session.ts';
 export { MemoryEntry, MemoryHit, memoryLimits, MemoryStats } from './methods/memory.ts';
 export { ApprovalId, ApprovalRequest } from './methods/admin-approval.ts';
 export { InboxMessage } from './methods/inbox.ts';

@@ -156,7 +156,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     durable: unattended.durable,
     inbox: inbox.api,
     settings: settings.api,
-    readFile: (id) => media.api.read(id),
+    media: media.api,
     reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
     principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
   });

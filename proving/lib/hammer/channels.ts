@@ -33,6 +33,7 @@ const messageOf = (names: Names, index: number | string, eventKey: string): Mess
   platformId: null,
   subject: null,
   attachmentsJson: null,
+
   verdict: 'turn',
   agentId,
   conversationRef: null,

@@ -1,7 +1,20 @@
 import type { PartRow } from '../features/channels/delivery/api.ts';
 import { addParts } from '../features/channels/delivery/store.ts';
-import { addMessage, markFull, type MessageRow, type PairingRow, requestPairing, saveCursor } from '../features/channels/messages/store.ts';
-import { acceptWork } from '../features/unattended/durable/store.ts';
+import {
+  addMessage,
+  findChanged,
+  keepChange,
+  markFull,
+  type MessageChange,
+  messageKind,
+  type MessageRow,
+  type PairingRow,
+  replaceText,
+  requestPairing,
+  saveCursor,
+  takeChanges,
+} from '../features/channels/messages/store.ts';
+import { acceptWork, changeUnclaimed, dropUnclaimed } from '../features/unattended/durable/store.ts';
 import type { NewWork } from '../features/unattended/durable/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
@@ -19,24 +32,47 @@ export interface MessageIntake {
 
 export interface AcceptedBatch {
   readonly messages: readonly MessageIntake[];
+  /** New texts of earlier messages. */
+  readonly changes?: readonly MessageChange[];
   /** How far the instance has received with them. */
   readonly cursor?: { readonly instance: string; readonly cursor: string; readonly atMs: number } | undefined;
 }
 
 /** Stores messages of a platform with what follows from them, in one commit: only then the platform gets its acknowledgement. Returns the ids of new ones. */
-export const acceptChannelMessages = operation('channels.accept', async (tx, { messages, cursor }: AcceptedBatch): Promise<string[]> => {
-  if (cursor !== undefined) await saveCursor(tx, cursor);
-  const added: string[] = [];
-  for (const { row, work, pairing, reply = [], replyWhenFull = [] } of messages) {
-    if (!(await addMessage(tx, row))) continue;
-    if (work !== undefined && !(await acceptIfFits(tx, work))) {
-      await markFull(tx, { id: row.id });
-      await addParts(tx, replyWhenFull);
-    } else if (pairing === undefined || (await requestPairing(tx, pairing))) await addParts(tx, reply);
-    added.push(row.id);
-  }
-  return added;
-});
+export const acceptChannelMessages = operation(
+  'channels.accept',
+  async (tx, { messages, changes = [], cursor }: AcceptedBatch): Promise<string[]> => {
+    if (cursor !== undefined) await saveCursor(tx, cursor);
+    const added: string[] = [];
+    for (const { row, work, pairing, reply = [], replyWhenFull = [] } of messages) {
+      if (!(await addMessage(tx, row))) continue;
+      if (work !== undefined && !(await acceptIfFits(tx, await withChanges(tx, row, work)))) {
+        await markFull(tx, { id: row.id });
+        await addParts(tx, replyWhenFull);
+      } else if (pairing === undefined || (await requestPairing(tx, pairing))) await addParts(tx, reply);
+      added.push(row.id);
+    }
+    for (const change of changes) await changeMessage(tx, change);
+    return added;
+  },
+);
+
+/** Adds the changes of earlier messages that no turn has seen. */
+async function withChanges(tx: Tx, { conversationRef }: MessageRow, work: NewWork): Promise<NewWork> {
+  const changes = conversationRef === null ? [] : await takeChanges(tx, { conversationRef });
+  return changes.length === 0 ? work : { ...work, payload: Object.assign({}, work.payload, { changes }) };
+}
+
+/** A message that no turn has seen gets its new text, or is dropped; later it is a note for the next turn. */
+async function changeMessage(tx: Tx, change: MessageChange): Promise<void> {
+  const id = await findChanged(tx, change);
+  if (id === undefined) return;
+  const { text, atMs } = change;
+  const work = { kind: messageKind, key: id };
+  const isUnseen = text === '' ? await dropUnclaimed(tx, { ...work, atMs }) : await changeUnclaimed(tx, { ...work, text });
+  if (isUnseen && text !== '') await replaceText(tx, { id, text });
+  if (!isUnseen) await keepChange(tx, { id, text });
+}
 
 /** A full queue refuses before it writes anything. */
 async function acceptIfFits(tx: Tx, work: NewWork): Promise<boolean> {

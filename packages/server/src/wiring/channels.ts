@@ -1,11 +1,12 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
-import { InstanceSender, type SenderDeps } from '../features/channels/delivery/sender.ts';
+import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
 import { openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
 import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
+import type { MediaLibrary } from '../features/environment/media/api.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
@@ -20,7 +21,7 @@ export interface ChannelsWiring {
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
   readonly settings: SettingsApi;
-  readonly readFile: SenderDeps['readFile'];
+  readonly media: MediaLibrary;
   readonly reset: MessagesDeps['reset'];
   readonly principalOfPerson: (name: string) => string;
 }
@@ -36,6 +37,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     accept: acceptChannelMessages,
     endWithMessage: endWorkWithMessage,
     configOf: (name) => instances.configOf(name),
+    adapterOf: (name) => instances.connected(name)?.adapter,
     targetOf: conversationTarget,
     pairingKey: options.installKey.derive('pairing'),
   });
@@ -45,7 +47,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     finishSend: finishChannelSend,
     recoverSends: recoverChannelSends,
     announceAlert: deps.inbox.announce,
-    readFile: deps.readFile,
+    readFile: (id: string) => deps.media.read(id),
   };
   const instances: Instances = new Instances({
     ...core('channels'),

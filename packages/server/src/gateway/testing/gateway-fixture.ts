@@ -165,6 +165,7 @@ const noEvents: EventsApi = {
 function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   return {
     execute: () => Promise.reject(new Error('not scripted')),
+    attach: () => Promise.reject(new Error('not scripted')),
     runDurably: () => Promise.reject(new Error('not scripted')),
     announce: () => Promise.reject(new Error('not scripted')),
     evaluate: () => Promise.reject(new Error('not scripted')),

@@ -19,6 +19,7 @@ const people = () => ({
       allowFrom: z.array(z.string().min(1).max(256)).default([]).describe('Ids of senders who need no pairing.'),
     })
     .prefault({}),
+  typing: z.boolean().default(true).describe('Show that an answer is being written, where the platform has that.'),
   groups: z
     .strictObject({
       policy: z.enum(['enabled', 'disabled']).default('enabled'),

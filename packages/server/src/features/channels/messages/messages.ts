@@ -1,6 +1,6 @@
 import { createHmac, randomInt } from 'node:crypto';
 import type { ResultInput } from '@gatehouse/contract';
-import type { ReceivedMessage } from '../../../channels/port.ts';
+import type { ReceivedAttachment, ReceivedMessage } from '../../../channels/port.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
@@ -22,6 +22,7 @@ import {
   type ListedMessage,
   listMessages,
   listPairings,
+  type MessageChange,
   messageKind,
   type MessageRow,
   type PairingRow,
@@ -44,6 +45,7 @@ export interface MessagesDeps extends RunMessageDeps {
   readonly accept: Operation<
     {
       readonly messages: readonly Intake[];
+      readonly changes: readonly MessageChange[];
       readonly cursor?: { readonly instance: string; readonly cursor: string; readonly atMs: number } | undefined;
     },
     string[]
@@ -103,7 +105,7 @@ export function createMessages(deps: MessagesDeps) {
       sentAtMs: message.sentAtMs,
       receivedAtMs: clock.now(),
     };
-    if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing);
+    if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing, message.attachments ?? []);
     if (judgement.is === 'pairing') return planPairing(row, to);
     return { row: { ...row, verdict: judgement.is } };
   }
@@ -112,7 +114,7 @@ export function createMessages(deps: MessagesDeps) {
   const principalOf = (pairing: PairingRow | undefined, sender: { readonly instance: string; readonly senderId: string }): string =>
     pairing?.person == null ? (pairing?.principalId ?? principalOfSender(sender)) : deps.principalOfPerson(pairing.person);
 
-  function planTurn(row: MessageRow, to: Destination, trust: Trust, pairing: PairingRow | undefined): Intake {
+  function planTurn(row: MessageRow, to: Destination, trust: Trust, pairing: PairingRow | undefined, files: readonly ReceivedAttachment[]): Intake {
     const { agentId, senderId, senderName, text } = row;
     const agent = agents.find(agentId);
     const principalId = to.conversationKind === 'shared' ? principalOfGroup(to) : principalOf(pairing, { ...to, senderId });
@@ -124,7 +126,18 @@ export function createMessages(deps: MessagesDeps) {
       delivery.partsOf({ opKey: `${what}:${target.ref}:${today}`, to, text: reply, agentId, principalId, conversationRef: target.ref, turnId: null });
     if (agent === undefined || agent.suspended)
       return { row: { ...stored, verdict: 'suspended' }, reply: say('suspended', 'The agent is suspended. Your message was recorded.') };
-    const payload: MessageWork = { target, to, senderId, senderName, text, trust, traceId: newTraceId() };
+    const payload: MessageWork = {
+      target,
+      to,
+      senderId,
+      senderName,
+      text,
+      trust,
+      traceId: newTraceId(),
+      ...(row.subject !== null && { subject: row.subject }),
+      ...(row.platformId !== null && { platformId: row.platformId }),
+      ...(files.length > 0 && { files: files.slice(0, maxAttachments) }),
+    };
     const work = {
       // Work of one commit is claimed in the order of its ids.
       id: nextId('wi', row.receivedAtMs),
@@ -225,20 +238,31 @@ export function createMessages(deps: MessagesDeps) {
       // An instance with an earlier configuration may still be connected.
       const config = deps.configOf(instance);
       if (config === undefined) return received.map(() => 'disabled');
+      const allowed = received.map((message) => floods.take(`${instance} ${message.senderId}`).allowed);
       const plans = await Promise.all(
-        received.map(async (message) => (floods.take(`${instance} ${message.senderId}`).allowed ? plan(instance, config, message) : 'flood')),
+        received.map(async (message, index) => {
+          if (allowed[index] !== true) return 'flood';
+          return message.edits === undefined ? plan(instance, config, message) : 'edited';
+        }),
       );
       const messages = plans.flatMap((one) => (typeof one === 'string' ? [] : [one]));
+      const changes = received.flatMap((message, index) => (allowed[index] === true ? changesOf(instance, message, clock.now()) : []));
       const dropped = plans.flatMap((one) => (typeof one === 'string' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));
-      if (messages.length === 0 && cursor === undefined) return dropped;
+      if (messages.length === 0 && changes.length === 0 && cursor === undefined) return dropped;
       const reached = cursor === undefined ? undefined : { instance, cursor, atMs: clock.now() };
-      const added = new Set(await db.write(deps.accept, { messages, cursor: reached }));
+      const added = new Set(await db.write(deps.accept, { messages, changes, cursor: reached }));
       for (const { row } of messages) if (added.has(row.id)) announce(row);
       if (messages.some(({ work }) => work !== undefined)) durable.wake(messageKind);
       if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
       return dropped;
     },
   };
+}
+
+/** Returns the change of an earlier message that a message is. */
+function changesOf(instance: string, { edits, conversationId, senderId, text, isDeleted = false }: ReceivedMessage, atMs: number): MessageChange[] {
+  if (edits === undefined) return [];
+  return [{ instance, conversationId, platformId: edits, senderId, text: isDeleted ? '' : headOf(text, maxText), atMs }];
 }
 
 function destinationOf(instance: string, config: InstanceConfig, { conversationId, threadId, conversationKind }: ReceivedMessage): Destination {

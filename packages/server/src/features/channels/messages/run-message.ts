@@ -1,9 +1,11 @@
-import { AgentId, ConversationRef, once, PrintedSessionKey } from '@gatehouse/contract';
+import { AgentId, ConversationRef, MessageAttachment, once, PrintedSessionKey } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import * as z from 'zod';
+import type { Adapter, Place } from '../../../channels/port.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
+import { parseJson } from '../../../kernel/json.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { refusedEffects } from '../../../runtime/refused-effects.ts';
 import type { TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
@@ -12,7 +14,9 @@ import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import { type CommandDeps, commandOf, runCommand } from './commands.ts';
-import { findPairing } from './store.ts';
+import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
+import { findPairing, readFiles, saveFiles } from './store.ts';
+import { showTyping } from './typing.ts';
 
 /** Work of a message with everything its turn needs: the list of messages may be pruned, and the configuration change. */
 export const MessageWork = once(() =>
@@ -29,25 +33,45 @@ export const MessageWork = once(() =>
     senderId: z.string(),
     senderName: z.string(),
     text: z.string(),
+    subject: z.string().optional(),
+    /** The platform's id of the message, which the answer refers to. */
+    platformId: z.string().optional(),
+    files: z
+      .array(
+        z.strictObject({
+          ref: z.string(),
+          name: z.string(),
+          mediaType: z.string().optional(),
+          bytes: z.number().optional(),
+          isVoice: z.boolean().optional(),
+        }),
+      )
+      .optional(),
+    /** Changes of earlier messages that no turn has seen; `now` is empty for a deleted one. */
+    changes: z.array(z.strictObject({ was: z.string(), now: z.string() })).optional(),
     trust: z.enum(['owner', 'member', 'guest']),
     traceId: z.string(),
   }),
 );
 export type MessageWork = z.input<ReturnType<typeof MessageWork>>;
 
+const StoredFiles = once(() => z.strictObject({ attachments: z.array(MessageAttachment()), notes: z.array(z.string()) }));
+
 /** Turns of channels at the same time; agents have their own limits too. */
 export const messageLimits = { concurrency: 64, maxAttempts: 5 };
 /** Returns 5 s, 10 s, 20 s, 40 s. */
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 
-export interface RunMessageDeps extends Core, CommandDeps {
-  readonly turns: Pick<TurnsApi, 'runDurably'>;
+export interface RunMessageDeps extends Core, CommandDeps, FetchFilesDeps {
+  readonly turns: Pick<TurnsApi, 'runDurably' | 'attach'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
   readonly delivery: DeliveryApi;
   readonly endWithMessage: EndWithMessage;
   /** The configuration of an enabled instance. */
   readonly configOf: (instance: string) => InstanceConfig | undefined;
+  /** The wire of an instance that is connected. */
+  readonly adapterOf: (instance: string) => Adapter | undefined;
 }
 
 /** Answers a message of a platform: runs its turn, and stores the answer for sending in the commit of the turn. */
@@ -80,6 +104,19 @@ export function createRunMessage(deps: RunMessageDeps): {
     return config.dm.allowFrom.includes(senderId) || (await db.read(findPairing, { instance, senderId }))?.principalId != null;
   }
 
+  /** Returns the files of a message: fetched once, and the same at each resume. */
+  async function filesOf({ key, attempts }: WorkItem, { files = [], to, target }: MessageWork, call: CallContext): Promise<FetchedFiles> {
+    if (files.length === 0) return { attachments: [], notes: [] };
+    const known = await db.read(readFiles, { id: key });
+    if (known !== undefined) return StoredFiles().parse(parseJson(known, { maxDepth: 8 }));
+    const isLastTry = attempts >= messageLimits.maxAttempts;
+    const fetched = await fetchFiles(files, { adapter: deps.adapterOf(to.instance), agentId: target.agentId, isLastTry, call }, deps);
+    await db.write(saveFiles, { id: key, filesJson: JSON.stringify(fetched) });
+    return fetched;
+  }
+
+  const isTypingShown = ({ to }: MessageWork): boolean => deps.configOf(to.instance)?.typing === true;
+
   return {
     async run(item, signal) {
       const work = MessageWork().parse(item.payload);
@@ -89,14 +126,17 @@ export function createRunMessage(deps: RunMessageDeps): {
         return 'settled';
       }
       let alert: InboxMessage | undefined;
+      const call = callOf(work, item, signal);
       count(work.to.instance, 1);
+      using _typing = showTyping(isTypingShown(work) ? deps.adapterOf(work.to.instance) : undefined, placeOf(work), clock);
       try {
         const command = commandOf(work);
         if (command !== undefined) {
-          const text = await runCommand(command, work, callOf(work, item, signal), deps);
+          const text = await runCommand(command, work, call, deps);
           await delivery.send(messageTo(item, work, text, null));
           return { state: 'done' };
         }
+        const files = await filesOf(item, work, call);
         const outcome = await deps.turns.runDurably(
           {
             workId,
@@ -106,7 +146,8 @@ export function createRunMessage(deps: RunMessageDeps): {
             // Words of people whom the operator did not approve have the authority of an untrusted origin.
             ...(work.trust === 'guest' && { authority: 'webhook' as const }),
             target: work.target,
-            ...textsOf(work),
+            ...textsOf(work, files.notes),
+            attachments: files.attachments,
             kept: true,
             operation: 'interactive',
             refs: { messageId: item.key },
@@ -123,13 +164,14 @@ export function createRunMessage(deps: RunMessageDeps): {
               return { ...ending.end, alongside };
             },
           },
-          callOf(work, item, signal),
+          call,
         );
         if (!outcome.settled) return 'settled';
         delivery.wake(work.to.instance);
         if (alert !== undefined) deps.inbox.announce(alert);
         return 'settled';
       } catch (error) {
+        if (error instanceof FileUnavailable) return { retryAfterMs: waitMs(item), errorKind: 'file_unavailable' };
         // A busy agent may accept the turn later; other errors are logged by the work itself.
         if (!(error instanceof AppError) || signal.aborted) throw error;
         if (error.code === 'not_found') {
@@ -148,8 +190,12 @@ export function createRunMessage(deps: RunMessageDeps): {
   };
 }
 
+const placeOf = ({ to: { conversationId, threadId } }: MessageWork): Place => ({ conversationId, threadId: threadId ?? undefined });
+
 /** Returns the text of the operator as it is, and that of everybody else inside of a fence. */
-function textsOf({ to, senderName, text, trust }: MessageWork) {
+function textsOf(work: MessageWork, notes: readonly string[]) {
+  const { to, senderName, trust } = work;
+  const text = wholeText(work, notes);
   if (trust === 'owner' && to.conversationKind === 'direct') return { message: text };
   const where = to.conversationKind === 'shared' ? `in ${to.conversationId}` : 'directly to you';
   const who = trust === 'guest' ? 'whom the operator does not know' : trust === 'member' ? 'whom the operator let write to you' : 'the operator';
@@ -157,6 +203,16 @@ function textsOf({ to, senderName, text, trust }: MessageWork) {
     message: `${senderName}, ${who}, wrote ${where} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
     fenced: { text, source: `${to.channelType} message`, ...(trust === 'owner' && { clean: true }) },
   };
+}
+
+/** Returns the text with what belongs to it: subject, files that are not shown, and changes of earlier messages. */
+function wholeText({ text, subject, changes = [] }: MessageWork, notes: readonly string[]): string {
+  const lines = changes.map(({ was, now }) =>
+    now === '' ? `[An earlier message was deleted: "${was}"]` : `[An earlier message was edited: "${was}" is now "${now}"]`,
+  );
+  return [...lines, ...(subject === undefined || subject === '' ? [] : [`Subject: ${subject}`]), text, ...notes]
+    .filter((part) => part !== '')
+    .join('\n\n');
 }
 
 /** Returns the answer to send; undefined when the agent said nothing. */
@@ -167,9 +223,10 @@ function answerOf(item: WorkItem, work: MessageWork, { text, failure, turnId }: 
 }
 
 /** Returns the one message that answers another. */
-function messageTo({ key }: WorkItem, { to, target }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
+function messageTo({ key }: WorkItem, { to, target, platformId, subject }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
   const { agentId, principalId, ref } = target;
-  return { opKey: `answer:${key}`, to, text, agentId, principalId, conversationRef: ref, turnId };
+  const replyTo = to.conversationKind === 'shared' || subject !== undefined ? platformId : undefined;
+  return { opKey: `answer:${key}`, to, text, replyTo, subject, agentId, principalId, conversationRef: ref, turnId };
 }
 
 function endOf(

@@ -98,6 +98,99 @@ export async function addMessage(tx: Tx, row: MessageRow): Promise<boolean> {
   return (await tx.run(insert, row)).changes > 0;
 }
 
+const filesOf = query<{ id: string }, { filesJson: string | null }>(({ db, p }) =>
+  db.selectFrom('channelMessage').select('filesJson').where('id', '=', p('id')),
+);
+
+/** Returns the fetched files of a message; undefined before they were fetched. */
+export const readFiles = operation(
+  'channels.files',
+  async (tx, input: { readonly id: string }): Promise<string | undefined> => (await tx.get(filesOf, input))?.filesJson ?? undefined,
+);
+
+const putFiles = query<{ id: string; filesJson: string }>(({ db, p }) =>
+  db
+    .updateTable('channelMessage')
+    .set({ filesJson: p('filesJson') })
+    .where('id', '=', p('id')),
+);
+
+/** Stores the fetched files of a message. */
+export const saveFiles = operation('channels.saveFiles', async (tx, input: { readonly id: string; readonly filesJson: string }): Promise<void> => {
+  await tx.run(putFiles, input);
+});
+
+/** A new text of an earlier message; empty when it was deleted. */
+export interface MessageChange {
+  readonly instance: string;
+  readonly conversationId: string;
+  readonly platformId: string;
+  readonly senderId: string;
+  readonly text: string;
+  readonly atMs: number;
+}
+
+const sameMessage = query<Omit<MessageChange, 'text' | 'atMs'>, { id: string }>(({ db, p }) =>
+  db
+    .selectFrom('channelMessage')
+    .select('id')
+    .where('instance', '=', p('instance'))
+    .where('conversationId', '=', p('conversationId'))
+    .where('platformId', '=', p('platformId'))
+    .where('senderId', '=', p('senderId'))
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+
+/** Returns the id of the message that a change is about. */
+export async function findChanged(tx: Tx, { instance, conversationId, platformId, senderId }: MessageChange): Promise<string | undefined> {
+  return (await tx.get(sameMessage, { instance, conversationId, platformId, senderId }))?.id;
+}
+
+const setText = query<{ id: string; text: string }>(({ db, p }) =>
+  db
+    .updateTable('channelMessage')
+    .set({ text: p('text') })
+    .where('id', '=', p('id')),
+);
+
+/** Replaces the text of a message that no turn has seen. */
+export async function replaceText(tx: Tx, input: { readonly id: string; readonly text: string }): Promise<void> {
+  await tx.run(setText, input);
+}
+
+const setChange = query<{ id: string; changedText: string | null }>(({ db, p }) =>
+  db
+    .updateTable('channelMessage')
+    .set({ changedText: p('changedText') })
+    .where('id', '=', p('id')),
+);
+
+/** Keeps a change of a message that a turn has seen, for the next turn. */
+export async function keepChange(tx: Tx, { id, text }: { readonly id: string; readonly text: string }): Promise<void> {
+  await tx.run(setChange, { id, changedText: text });
+}
+
+const changed = query<{ conversationRef: string }, { id: string; was: string; now: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('channelMessage')
+    .select(['id', 'text as was', sql<string>`changed_text`.as('now')])
+    .where('conversationRef', '=', p('conversationRef'))
+    .where('changedText', 'is not', null)
+    .orderBy('id')
+    .limit(10),
+);
+
+/** Returns the changes of a conversation that no turn has seen, for the turn that is accepted. */
+export async function takeChanges(tx: Tx, input: { readonly conversationRef: string }): Promise<{ was: string; now: string }[]> {
+  const rows = await tx.all(changed, input);
+  for (const { id, now, was } of rows) {
+    await tx.run(setChange, { id, changedText: null });
+    await tx.run(setText, { id, text: now === '' ? was : now });
+  }
+  return rows.map(({ was, now }) => ({ was, now }));
+}
+
 const cursorOf = query<{ instance: string }, { cursor: string }>(({ db, p }) =>
   db.selectFrom('channelCursor').select('cursor').where('instance', '=', p('instance')),
 );
@@ -307,4 +400,6 @@ export const channelMessageOperations = [
   pruneMessages,
   oldestMessage,
   readCursor,
+  readFiles,
+  saveFiles,
 ];

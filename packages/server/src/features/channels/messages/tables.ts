@@ -17,6 +17,10 @@ interface ChannelMessageTable {
   readonly subject: string | null;
   /** Files that came with it, as the wire fetches them. */
   readonly attachmentsJson: string | null;
+  /** The files in the media store, and notes about those that are not; null before they were fetched. */
+  readonly filesJson: string | null;
+  /** New text of a message that a turn has seen, until the next turn; empty when it was deleted. */
+  readonly changedText: string | null;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;

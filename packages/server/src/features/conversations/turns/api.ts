@@ -125,6 +125,8 @@ export interface DurableTurn {
   readonly message: string;
   /** Untrusted text that belongs to the message; fenced here. */
   readonly fenced?: { readonly text: string; readonly source: string; readonly clean?: boolean };
+  /** Media that `TurnsApi.attach` accepted. The same at each resume. */
+  readonly attachments?: readonly MessageAttachment[];
   /** Model name as in a configuration; defaults to that of `operation`, then the agent's. */
   readonly model?: string;
   /** Overrides the agent's `turnTimeoutMs`. */
@@ -213,7 +215,15 @@ export interface TrialOutcome extends TurnOutcome {
   readonly latencyMs: number;
 }
 
+/** Media of a message, as far as the models of an agent take them. */
+export interface AttachedMessage {
+  readonly attachments: readonly MessageAttachment[];
+  readonly refused: readonly { readonly mediaId: string; readonly reason: string }[];
+}
+
 export interface TurnsApi {
+  /** Returns which media of the caller a turn of the agent takes, and why it does not take the others. */
+  attach(agentId: string, mediaIds: readonly string[], call: CallContext): Promise<AttachedMessage>;
   /** Answers a question without any effect outside of the turn; only its cost is stored. */
   evaluate(trial: TrialTurn, call: CallContext): Promise<TrialOutcome>;
   /** The same in a fork, which keeps the answer. */

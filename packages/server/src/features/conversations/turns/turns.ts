@@ -1,3 +1,5 @@
+import type { MessageAttachment } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
 import type { Models } from '../../../llm/models.ts';
 import type { BackgroundAuthority } from '../../../runtime/background.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
@@ -84,9 +86,27 @@ export function createTurns(deps: TurnsDeps): Turns {
     });
   };
 
+  const attach: TurnsApi['attach'] = async (agentId, mediaIds, call) => {
+    const models = modelsFor(agents.usable(agentId, call), deps.models);
+    const accepted: MessageAttachment[] = [];
+    const refused: { mediaId: string; reason: string }[] = [];
+    for (const mediaId of mediaIds) {
+      try {
+        const together = await attachments.find([...accepted.map((one) => one.mediaId), mediaId], call);
+        fittingModels(models, { media: mediaOf(together), mediaParam: 'attachments' }, deps.models.unsupported);
+        accepted.splice(0, accepted.length, ...together);
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== 'invalid_params') throw error;
+        refused.push({ mediaId, reason: error.message });
+      }
+    }
+    return { attachments: accepted, refused };
+  };
+
   return {
     api: {
       execute,
+      attach,
       ...createCompletions(deps, entrance, runner),
       ...createDurableTurns(deps, entrance, converse),
       ...createTrials(deps, entrance, runner, converse),

@@ -164,6 +164,42 @@ export async function cancelWork(tx: Tx, input: { readonly id: string; readonly 
   return (await tx.run(cancel, input)).changes > 0;
 }
 
+const unclaimedByKey = query<{ kind: string; key: string }, { id: string; payloadJson: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('workItem')
+    .select(['id', 'payloadJson'])
+    .where('kind', '=', p('kind'))
+    .where('workKey', '=', p('key'))
+    .where(sql<boolean>`state = 'accepted' and attempts = 0 and resumes = 0`)
+    .forUpdate(),
+);
+const setPayload = query<{ id: string; payloadJson: string }>(({ db, p }) =>
+  db
+    .updateTable('workItem')
+    .set({ payloadJson: p('payloadJson') })
+    .where('id', '=', p('id')),
+);
+
+/** Replaces `text` of the payload of an item that nobody has begun; false when there is none. */
+export async function changeUnclaimed(
+  tx: Tx,
+  { kind, key, text }: { readonly kind: string; readonly key: string; readonly text: string },
+): Promise<boolean> {
+  const row = await tx.get(unclaimedByKey, { kind, key });
+  if (row === undefined) return false;
+  await tx.run(setPayload, { id: row.id, payloadJson: JSON.stringify(Object.assign({}, parseJson(row.payloadJson), { text })) });
+  return true;
+}
+
+/** Ends an item that nobody has begun, as aborted; false when there is none. */
+export async function dropUnclaimed(
+  tx: Tx,
+  { kind, key, atMs }: { readonly kind: string; readonly key: string; readonly atMs: number },
+): Promise<boolean> {
+  const row = await tx.get(unclaimedByKey, { kind, key });
+  return row !== undefined && (await cancelWork(tx, { id: row.id, errorKind: 'deleted', atMs }));
+}
+
 const held = query<WorkClaim, { id: string }>(({ db, p }) =>
   db
     .selectFrom('workItem')

@@ -1,6 +1,7 @@
 import { newId } from '../../../../kernel/ids.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
 import { LaneFullError, LaneKeptError } from '../../../../kernel/lane.ts';
+import type { Models } from '../../../../llm/models.ts';
 import type { Operation } from '../../../../kernel/db/operation.ts';
 import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
 import type { WorkClaim, WorkWait } from '../../../unattended/durable/api.ts';
@@ -9,6 +10,8 @@ import type { DurableOutcome, DurableTurn, TurnsApi } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import type { TurnEntrance } from '../lanes/turn-entrance.ts';
 import type { TurnLanes } from '../lanes/turn-lanes.ts';
+import { mediaOf } from '../messages/attachments.ts';
+import { fittingModels } from '../messages/media-support.ts';
 import { type ModelNames, modelsForOperation } from '../preparation/resolve-target.ts';
 import type { Converse } from '../running/converse.ts';
 import { type DurableDeps, OpenDurableTurn } from './durable.ts';
@@ -17,7 +20,7 @@ export interface DurableTurnsDeps extends DurableDeps {
   /** Id of this run of the daemon. */
   readonly bootId: string;
   readonly agents: AgentsApi;
-  readonly models: ModelNames;
+  readonly models: ModelNames & Pick<Models, 'unsupported'>;
   readonly lanes: Pick<TurnLanes, 'waitBehind'>;
   readonly suspendWork: Operation<WorkClaim & { readonly wait: WorkWait; readonly atMs: number }, boolean>;
   /** Resets the conversation when its agent's policy requires it; free without a policy. */
@@ -70,13 +73,14 @@ export function createDurableTurns(deps: DurableTurnsDeps, entrance: TurnEntranc
   }
 
   async function run(turn: DurableTurn, agent: Agent, admitted: Admitted): Promise<DurableOutcome> {
-    const { target, origin, message } = turn;
-    const models = modelsForOperation(agent, deps.models, turn);
+    const { target, origin, message, attachments = [] } = turn;
+    const named = modelsForOperation(agent, deps.models, turn);
+    const models = fittingModels(named, { media: mediaOf(attachments), mediaParam: 'attachments' }, deps.models.unsupported);
     const { ref: conversationRef, sessionKey, agentId, principalId } = target;
     const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: admitted.call.traceId, bootId: deps.bootId };
     const durable = await OpenDurableTurn.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, admitted);
     if (!durable.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
-    return durable.ended(await converse({ target, agent, models, origin, question: { text: message }, durable }, admitted, undefined));
+    return durable.ended(await converse({ target, agent, models, origin, question: { text: message, attachments }, durable }, admitted, undefined));
   }
 
   return {
