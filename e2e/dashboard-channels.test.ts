@@ -68,6 +68,30 @@ describe.skipIf(missing)('chat platforms in the dashboard', () => {
     await expect.poll(() => page.getByRole('list', { name: 'Pairings' }).count()).toBe(0);
   });
 
+  test('a channel is added: what the platform needs, then whether it connects', async () => {
+    await using session = await logInTo(product, browser, product.token, { bypassCSP: true });
+    const { page } = session;
+    await openPage(page, /^Channels/);
+    await page.getByRole('button', { name: 'Add a channel' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Add a channel' });
+    await dialog.getByLabel('Platform').selectOption('Telegram');
+    expect(await dialog.getByLabel('Bot token').getAttribute('type')).toBe('password');
+    await dialog.getByText('Write /newbot to @BotFather').waitFor();
+    await dialog.getByLabel('Platform').selectOption('IRC');
+    await dialog.getByLabel('Name of the channel').fill('second');
+    await dialog.getByLabel('Server').fill('127.0.0.1');
+    await dialog.getByLabel('Port').fill(String(ircd.port));
+    await dialog.getByLabel(/Without encryption/).check();
+    await dialog.getByLabel('Nick').fill('helper');
+    expect(await seriousFindings(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Connect' }).click();
+    await dialog.getByText('Connected as helper.').waitFor();
+    const picture = process.env['GATEHOUSE_PICTURES'];
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/channels-add.png` });
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('list', { name: 'Channels' }).getByText('second').waitFor();
+  });
+
   test.each([
     ['light, on a phone', { colorScheme: 'light', viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }],
     ['dark, on a screen', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],

@@ -27,7 +27,7 @@ export const zones: readonly Zone[] = [
     files: /^packages\/dashboard\/(src\/|vite\.config\.ts$)/,
     may: ['client'],
     mayTypes: ['contract'],
-    mayEntries: ['@gatehouse/contract/agent-templates', '@gatehouse/contract/vendor-list'],
+    mayEntries: ['@gatehouse/contract/agent-templates', '@gatehouse/contract/channel-setup', '@gatehouse/contract/vendor-list'],
     external: ['@dagrejs/dagre', '@tanstack/react-query', '@xyflow/react', 'diff', 'marked', 'react', 'react-dom/client', 'vite'],
   },
   { name: 'testkit', files: /^packages\/testkit\/src\//, may: ['contract', 'client', 'server'] },

@@ -10,7 +10,7 @@ test.skipIf(!hasIrcServer('ngircd'))('channels: one is added, people are approve
   const run = (...args: string[]) => user.run({ args, env });
   expect((await run('channels')).out).toMatch(/^CHANNEL .*\ngateway +gateway +healthy/);
   const add = ['channels', 'add', 'irc', 'net', '--host', '127.0.0.1', '--no-tls', '--nick', 'gate'];
-  expect(await run(...add, '--port', String(ircd.port))).toMatchObject({ code: 0, out: expect.stringContaining('Connected net.') });
+  expect(await run(...add, '--port', String(ircd.port))).toMatchObject({ code: 0, out: expect.stringContaining('Connected net as gate.') });
   using ada = await joinIrc(ircd.port, 'ada');
   ada.say('PRIVMSG gate :hello');
   await expect.poll(() => ada.messages.length).toBe(1);
@@ -32,5 +32,5 @@ test.skipIf(!hasIrcServer('ngircd'))('channels: one is added, people are approve
     code: 1,
     out: expect.stringContaining('not connected: 127.0.0.1:9: ECONNREFUSED'),
   });
-  expect((await run('channels', 'add', 'telegraph', 'x', '--host', 'h', '--nick', 'n')).err).toContain('Unknown channel type');
+  expect((await run('channels', 'add', 'telegraph', 'x', '--host', 'h', '--nick', 'n')).err).toContain('Did you mean telegram?');
 });

@@ -1,37 +1,19 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@gatehouse/client';
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
-import { exitCode, type SetExit } from '../exit-codes.ts';
+import type { SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderTable, renderTime } from '../render/table.ts';
+import { addAddCommands } from './add-channel.ts';
 import { addGroup } from './group.ts';
-import { collect } from './job-flags.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
 import { print } from './print.ts';
-import { readSecret } from './secret-value.ts';
 
-type Health = Result<'channels.health'>['channels'][number];
 type DeliveryState = NonNullable<ParamsInput<'delivery.list'>['state']>;
-type AddFlags = CommonFlags & {
-  host: string;
-  port?: number;
-  tls: boolean;
-  nick: string;
-  join: string[];
-  saslUser?: string;
-  agent?: string;
-  owner: string[];
-};
-
 const states: readonly DeliveryState[] = ['pending', 'sending', 'accepted', 'rejected', 'unknown', 'held', 'expired'];
 const textLength = 60;
-/** How long `add` waits for the first connection. */
-const connectMs = 20_000;
-const pollMs = 250;
 
 /** `gatehouse channels list | add | enable | disable | restart | pairings | pair | unpair | messages | deliveries | resend | settle`. */
 export function addChannelsCommand(program: Command, io: Io, setExit: SetExit): void {
@@ -47,74 +29,11 @@ export function addChannelsCommand(program: Command, io: Io, setExit: SetExit): 
       const { client } = await connect(flags, io);
       print(io, flags, await client.call('channels.health', {}), channelTable);
     });
-  addAdd(channels, io, setExit);
+  addAddCommands(channels, io, setExit);
   addSwitches(channels, io);
   addPairing(channels, io);
   addMessages(channels, io);
   addDeliveries(channels, io);
-}
-
-function addAdd(channels: Command, io: Io, setExit: SetExit): void {
-  withConnection(channels.command('add <type> <name>'))
-    .description(
-      'Adds a channel to config.yaml and waits until it is connected. TYPE is irc. With --sasl-user the password is read from standard input, else a hidden prompt asks for it; it goes to the secret store. Exits with 1 when it does not connect.',
-    )
-    .requiredOption('--host <name>', 'server of the network')
-    .addOption(countOption('--port <n>', 'port of the server (default: 6697)'))
-    .option('--no-tls', 'connect without encryption')
-    .requiredOption('--nick <nick>', 'name of the agent there')
-    .option('--join <channel>', 'channel to join, such as #gatehouse; repeatable', collect, [])
-    .option('--sasl-user <user>', 'account of the network to log in with')
-    .option('--agent <id>', 'agent that answers; the default agent otherwise')
-    .option('--owner <id>', 'sender whose words are yours, such as account:ada; repeatable', collect, [])
-    .action(async (type: string, name: string, flags: AddFlags) => {
-      if (type !== 'irc') throw usageError(`Unknown channel type: ${plainText(type)}.`, 'Expected irc.');
-      const password =
-        flags.saslUser === undefined ? undefined : await readSecret(`the password of ${flags.saslUser}`, `gatehouse channels add irc ${name} …`, io);
-      const { client } = await connect(flags, io);
-      await client.call('config.set', { path: `channels.${name}`, value: await entryOf(client, name, flags, password), confirm: true });
-      const health = await firstState(client, name);
-      if (health?.state !== 'healthy') setExit(exitCode.failed);
-      print(io, flags, { channel: health ?? null }, () => addedText(name, health));
-    });
-}
-
-async function entryOf(
-  client: Client,
-  name: string,
-  { host, port, tls, nick, join, saslUser, agent, owner }: AddFlags,
-  password: string | undefined,
-) {
-  const secret = `CHANNEL_${name.toUpperCase().replaceAll('-', '_')}_PASSWORD`;
-  if (password !== undefined) await client.call('env.set', { key: secret, value: password });
-  return {
-    type: 'irc',
-    host,
-    ...(port !== undefined && { port }),
-    ...(!tls && { tls }),
-    nick,
-    ...(saslUser !== undefined && { sasl: { user: saslUser, password: `\${${secret}}` } }),
-    ...(join.length > 0 && { channels: join }),
-    ...(agent !== undefined && { agent }),
-    ...(owner.length > 0 && { owners: owner }),
-  };
-}
-
-/** Returns how a new channel is once it is connected, or has failed to. */
-async function firstState(client: Client, name: string): Promise<Health | undefined> {
-  for (let waitedMs = 0; ; waitedMs += pollMs) {
-    const { channels } = await client.call('channels.health', {});
-    const found = channels.find(({ channelInstanceId }) => channelInstanceId === name);
-    if (waitedMs >= connectMs || (found !== undefined && found.state !== 'startup-grace')) return found;
-    await sleep(pollMs);
-  }
-}
-
-function addedText(name: string, health: Health | undefined): string {
-  if (health?.state === 'healthy')
-    return `Connected ${name}. Write to the agent there, then approve yourself: \`gatehouse channels pair CODE\` with the code that it answers.`;
-  const why = health?.error ?? 'no connection yet';
-  return `Added ${name}, which is not connected: ${plainText(why)}\nIt tries again; \`gatehouse channels\` shows its state, \`gatehouse config edit\` changes it.`;
 }
 
 function addSwitches(channels: Command, io: Io): void {

@@ -13,6 +13,24 @@ export async function readSecret(name: string, command: string, io: Io): Promise
   return secret;
 }
 
+/** Reads several secrets: one line each of standard input, or one question each. */
+export async function readSecrets(names: readonly string[], command: string, io: Io): Promise<string[]> {
+  if (names.length === 0) return [];
+  if (io.stdin.isTTY === true) {
+    const values: string[] = [];
+    for (const name of names) values.push(await readSecret(name, command, io));
+    return values;
+  }
+  const lines = (await text(io.stdin)).split(/\r?\n/);
+  const missing = names.find((_name, index) => (lines[index] ?? '') === '');
+  if (missing !== undefined)
+    throw usageError(
+      `No value of ${missing}: expected a line of standard input for each of ${names.join(', ')}.`,
+      `Such as: printf '%s\\n' "$SECRET" | ${command}`,
+    );
+  return lines.slice(0, names.length);
+}
+
 async function ask(name: string, io: Io): Promise<string> {
   io.stderr.write(`Value of ${name} (not shown): `);
   // The terminal is in raw mode while the line is read, and its echo goes nowhere.

@@ -1,4 +1,5 @@
 import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -6,6 +7,7 @@ import { useLoad } from '../../data/use-load.ts';
 import { spanText } from '../../ui/elapsed.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { channelEvents } from './channel-events.ts';
+import { AddChannel } from './add-channel.tsx';
 import { OutgoingList } from './outgoing-list.tsx';
 import { IncomingList } from './incoming-list.tsx';
 import { Pairings } from './pairings.tsx';
@@ -37,15 +39,22 @@ export function ChannelsPage() {
 function Whole() {
   const { client } = useSession();
   const found = useLoad(['channels.health'], (signal) => client.call('channels.health', {}, { signal }), { changedBy: channelEvents });
-  const channels = found.data?.channels.filter(({ connectionMode }) => connectionMode === 'socket');
+  const [isAdding, setIsAdding] = useState(false);
+  const channels = found.data?.channels.filter(({ connectionMode }) => connectionMode !== 'built-in');
+  const add = (
+    <Button icon="plus" look="primary" onClick={() => setIsAdding(true)}>
+      Add a channel
+    </Button>
+  );
   return (
-    <Page title="Channels" lead="Chat platforms over which people write to agents.">
+    <Page title="Channels" lead="Chat platforms over which people write to agents." actions={add}>
+      {isAdding && <AddChannel onClose={() => setIsAdding(false)} onAdded={found.reload} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {channels === undefined && found.loading && <Skeleton lines={5} />}
       {channels?.length === 0 && (
         <Empty title="No channels yet">
           <p>
-            Connect one with <code>gatehouse channels add irc NAME --host irc.libera.chat --nick NICK</code>, or under `channels` in Settings.
+            Connect one here, or with <code>gatehouse channels add</code>.
           </p>
         </Empty>
       )}

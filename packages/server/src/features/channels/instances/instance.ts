@@ -32,6 +32,8 @@ export class Instance {
   lastSentAtMs: number | undefined;
   connectedAtMs: number | undefined;
   error: string | undefined;
+  /** How the platform calls the agent, while it is connected. */
+  account: string | undefined;
   failures = 0;
   connects = 0;
   readonly dropped = new Map<string, number>();
@@ -119,6 +121,7 @@ export class Instance {
       alive: () => (this.lastCheckedAtMs = clock.now()),
       connected: (name) => {
         this.connectedAtMs = clock.now();
+        this.account = name;
         log.info({ instance: this.name, name }, 'Channel connected');
         this.#setState('healthy');
         sent ??= sender.run(sending.signal);
@@ -135,6 +138,7 @@ export class Instance {
     const wasSteady = this.connectedAtMs !== undefined && clock.now() - this.connectedAtMs >= steadyMs;
     const wasConnected = this.connectedAtMs !== undefined;
     this.connectedAtMs = undefined;
+    this.account = undefined;
     if (ended === 'stopped' || this.#ending.signal.aborted) return undefined;
     this.failures = wasSteady ? 1 : this.failures + 1;
     log.warn({ instance: this.name, ended, reason: text, failures: this.failures }, 'Channel disconnected');
