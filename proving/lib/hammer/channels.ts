@@ -65,6 +65,7 @@ const partOf = (names: Names, index: number | string, part = 1): PartRow => ({
   text: 'hello',
   subject: null,
   replyTo: null,
+  editsId: null,
   buttonsJson: null,
   fileJson: null,
   ambiguousSinceMs: null,

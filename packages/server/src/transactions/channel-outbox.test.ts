@@ -30,6 +30,7 @@ function message(conversationId: string, texts: readonly string[], opKey = newId
     text,
     subject: null,
     replyTo: null,
+    editsId: null,
     buttonsJson: null,
     fileJson: null,
     ambiguousSinceMs: null,

@@ -1,5 +1,5 @@
 import type { DeliveryState } from '@gatehouse/contract';
-import type { Button, OutgoingAttachment } from '../../../channels/port.ts';
+import type { Button, OutgoingAttachment, OutgoingPart } from '../../../channels/port.ts';
 import type { OperationCall } from '../../../kernel/db/operation.ts';
 
 /** An endpoint of a chat platform. */
@@ -29,6 +29,8 @@ export interface OutgoingMessage {
   readonly subject?: string | undefined;
   /** The platform's id of the message that it answers. */
   readonly replyTo?: string | undefined;
+  /** The platform's id of a preview that its first part replaces. */
+  readonly edits?: string | undefined;
   readonly buttons?: readonly Button[] | undefined;
   /** Sent after the text, each as a part. */
   readonly files?: readonly OutgoingFile[] | undefined;
@@ -49,6 +51,7 @@ export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 't
   readonly digest: string;
   readonly subject: string | null;
   readonly replyTo: string | null;
+  readonly editsId: string | null;
   readonly buttonsJson: string | null;
   readonly fileJson: string | null;
   readonly state: DeliveryState;
@@ -66,6 +69,8 @@ export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 't
 }
 
 export interface DeliveryApi {
+  /** Returns the first part of a text that is not complete yet. */
+  previewOf(channelType: string, text: string): Pick<OutgoingPart, 'text' | 'markup'>;
   /** Returns the parts of a message, for an operation that stores them with something else. */
   partsOf(message: OutgoingMessage): PartRow[];
   /** Stores a message for sending. */

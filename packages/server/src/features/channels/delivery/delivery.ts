@@ -30,7 +30,7 @@ type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.
 export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi; readonly methods: Methods } {
   const { db, bus, clock, platformOf } = deps;
 
-  function rowsOf({ to, text, subject, replyTo, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
+  function rowsOf({ to, text, subject, replyTo, edits, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
     const platform = platformOf(to.channelType);
     const shown = platform?.capabilities.features.buttons === true ? buttons : [];
     const texts = partsOf(shown.length === buttons.length ? text : withCommands(text, buttons), platform?.text ?? unknownText);
@@ -46,6 +46,7 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
       parts: all.length,
       digest: hash('sha256', one.fileJson ?? one.text),
       subject: subject ?? null,
+      editsId: index === 0 ? (edits ?? null) : null,
       replyTo: index === 0 ? (replyTo ?? null) : null,
       buttonsJson: shown.length > 0 && index === texts.length - 1 ? JSON.stringify(shown) : null,
       state: 'pending',
@@ -76,6 +77,7 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
 
   return {
     api: {
+      previewOf: (channelType, text) => ({ text: `${partsOf(text, platformOf(channelType)?.text ?? unknownText)[0] ?? ''} …` }),
       partsOf: rowsOf,
       async send(message) {
         await db.write(enqueueParts, { parts: rowsOf(message) });

@@ -43,6 +43,7 @@ export const deliveryMigrations: readonly Migration[] = [
     up: [
       'ALTER TABLE outbound_message ADD COLUMN subject TEXT',
       'ALTER TABLE outbound_message ADD COLUMN reply_to TEXT',
+      'ALTER TABLE outbound_message ADD COLUMN edits_id TEXT',
       'ALTER TABLE outbound_message ADD COLUMN buttons_json TEXT',
       'ALTER TABLE outbound_message ADD COLUMN file_json TEXT',
       'ALTER TABLE outbound_message ADD COLUMN ambiguous_since_ms INTEGER',

@@ -152,7 +152,23 @@ export class InstanceSender implements Sender {
     if (file !== undefined && bytes === undefined) return { is: 'rejected', kind: 'file', text: 'The file is not in the media store any more' };
     const attachment =
       file === undefined || bytes === undefined ? undefined : { ...file, bytes: bytes.byteLength, read: () => Promise.resolve(bytes) };
+    const replaced = await this.#replacePreview(part, signal);
+    if (replaced !== undefined) return replaced;
     return this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing(part), attachment }, { key: keyOf(part), signal: late }));
+  }
+
+  /** Edits the preview of an answer; undefined when there is none, or it cannot be edited: then the answer is sent. */
+  async #replacePreview(part: PartRow, signal: AbortSignal): Promise<SendResult | undefined> {
+    const { adapter } = this.#options;
+    const { editsId: messageId, conversationId, threadId } = part;
+    if (messageId === null || adapter.edit === undefined) return undefined;
+    const place = { conversationId, threadId: threadId ?? undefined };
+    const act = await this.#withTime(signal, (late) => adapter.edit?.({ ...place, messageId }, outgoing(part), { signal: late }));
+    if (act?.is === 'done') return { is: 'sent', platformId: messageId };
+    // An edit can be repeated without harm.
+    if (act?.kind === 'rate_limited' || act?.kind === 'unavailable' || act?.kind === 'ambiguous')
+      return { is: 'notSent', text: act.text, retryAfterMs: act.retryAfterMs };
+    return undefined;
   }
 
   async #lookUp(part: PartRow, signal: AbortSignal): Promise<LookUp> {

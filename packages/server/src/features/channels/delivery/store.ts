@@ -22,6 +22,7 @@ const columns = [
   'text',
   'subject',
   'replyTo',
+  'editsId',
   'buttonsJson',
   'fileJson',
   'state',

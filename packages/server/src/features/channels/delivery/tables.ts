@@ -18,6 +18,8 @@ interface OutboundMessageTable {
   readonly subject: string | null;
   /** The platform's id of the message that it answers. */
   readonly replyTo: string | null;
+  /** The platform's id of a preview that it replaces. */
+  readonly editsId: string | null;
   readonly buttonsJson: string | null;
   readonly fileJson: string | null;
   readonly state: DeliveryState;

@@ -19,6 +19,10 @@ const people = () => ({
       allowFrom: z.array(z.string().min(1).max(256)).default([]).describe('Ids of senders who need no pairing.'),
     })
     .prefault({}),
+  streaming: z
+    .enum(['off', 'edits'])
+    .default('off')
+    .describe('Show answers in direct messages while they are written, in one message that is edited, where the platform has that.'),
   typing: z.boolean().default(true).describe('Show that an answer is being written, where the platform has that.'),
   groups: z
     .strictObject({

@@ -47,6 +47,7 @@ export const channelMessageMigrations: readonly Migration[] = [
       'ALTER TABLE channel_message ADD COLUMN subject TEXT',
       'ALTER TABLE channel_message ADD COLUMN attachments_json TEXT',
       'ALTER TABLE channel_message ADD COLUMN files_json TEXT',
+      'ALTER TABLE channel_message ADD COLUMN preview_id TEXT',
       'ALTER TABLE channel_message ADD COLUMN changed_text TEXT',
       'CREATE INDEX channel_message_changed ON channel_message (conversation_ref) WHERE changed_text IS NOT NULL',
       `CREATE INDEX channel_message_by_platform_id ON channel_message (instance, conversation_id, platform_id) WHERE platform_id IS NOT NULL`,

@@ -15,7 +15,8 @@ import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import { type CommandDeps, commandOf, runCommand } from './commands.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
-import { findPairing, readFiles, saveFiles } from './store.ts';
+import { Preview } from './preview.ts';
+import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
 import { showTyping } from './typing.ts';
 
 /** Work of a message with everything its turn needs: the list of messages may be pruned, and the configuration change. */
@@ -115,6 +116,27 @@ export function createRunMessage(deps: RunMessageDeps): {
     return fetched;
   }
 
+  /** Returns the preview of the answer, where the platform can edit and the operator wants it; one of an earlier run is continued. */
+  async function previewOf({ key }: WorkItem, work: MessageWork): Promise<Preview | undefined> {
+    const { instance, channelType, conversationKind } = work.to;
+    const adapter = deps.adapterOf(instance);
+    if (adapter?.edit === undefined || conversationKind === 'shared' || deps.configOf(instance)?.streaming !== 'edits') return undefined;
+    const known = await db.read(readPreview, { id: key });
+    // Whether it was sent is not known: another one could be the second.
+    if (known === '') return undefined;
+    const save = (previewId: string) => db.write(savePreview, { id: key, previewId });
+    return new Preview({
+      adapter,
+      place: placeOf(work),
+      key: `preview:${key}`,
+      messageId: known,
+      clock,
+      render: (text) => delivery.previewOf(channelType, text),
+      begin: () => save(''),
+      sent: save,
+    });
+  }
+
   const isTypingShown = ({ to }: MessageWork): boolean => deps.configOf(to.instance)?.typing === true;
 
   return {
@@ -126,6 +148,7 @@ export function createRunMessage(deps: RunMessageDeps): {
         return 'settled';
       }
       let alert: InboxMessage | undefined;
+      let preview: Preview | undefined;
       const call = callOf(work, item, signal);
       count(work.to.instance, 1);
       using _typing = showTyping(isTypingShown(work) ? deps.adapterOf(work.to.instance) : undefined, placeOf(work), clock);
@@ -137,6 +160,7 @@ export function createRunMessage(deps: RunMessageDeps): {
           return { state: 'done' };
         }
         const files = await filesOf(item, work, call);
+        preview = await previewOf(item, work);
         const outcome = await deps.turns.runDurably(
           {
             workId,
@@ -148,15 +172,17 @@ export function createRunMessage(deps: RunMessageDeps): {
             target: work.target,
             ...textsOf(work, files.notes),
             attachments: files.attachments,
+            sink: preview,
             kept: true,
             operation: 'interactive',
             refs: { messageId: item.key },
-            settle: (ended) => {
+            settle: async (ended) => {
+              const previewId = await preview?.end();
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
               const ending = endOf({ item, work, atMs: clock.now() }, ended);
               alert = ending.alert;
-              const answer = answerOf(item, work, ended);
+              const answer = answerOf(item, work, ended, previewId);
               const alongside = [
                 ...(answer === undefined ? [] : [delivery.sendCall(answer)]),
                 ...(alert === undefined ? [] : [deps.inbox.deliverCall(alert)]),
@@ -180,6 +206,7 @@ export function createRunMessage(deps: RunMessageDeps): {
         }
         return { retryAfterMs: waitMs(item), errorKind: error.code };
       } finally {
+        await preview?.end();
         count(work.to.instance, -1);
       }
     },
@@ -216,10 +243,15 @@ function wholeText({ text, subject, changes = [] }: MessageWork, notes: readonly
 }
 
 /** Returns the answer to send; undefined when the agent said nothing. */
-function answerOf(item: WorkItem, work: MessageWork, { text, failure, turnId }: TurnOutcome): OutgoingMessage | undefined {
+function answerOf(
+  item: WorkItem,
+  work: MessageWork,
+  { text, failure, turnId }: TurnOutcome,
+  previewId: string | undefined,
+): OutgoingMessage | undefined {
   const said = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
   if (said.trim() === '') return undefined;
-  return messageTo(item, work, said, turnId);
+  return { ...messageTo(item, work, said, turnId), edits: previewId };
 }
 
 /** Returns the one message that answers another. */

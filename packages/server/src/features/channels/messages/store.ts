@@ -120,6 +120,31 @@ export const saveFiles = operation('channels.saveFiles', async (tx, input: { rea
   await tx.run(putFiles, input);
 });
 
+const previewOf = query<{ id: string }, { previewId: string | null }>(({ db, p }) =>
+  db.selectFrom('channelMessage').select('previewId').where('id', '=', p('id')),
+);
+
+/** Returns the preview of the answer to a message: empty when it may have been sent, undefined when there is none. */
+export const readPreview = operation(
+  'channels.preview',
+  async (tx, input: { readonly id: string }): Promise<string | undefined> => (await tx.get(previewOf, input))?.previewId ?? undefined,
+);
+
+const putPreview = query<{ id: string; previewId: string }>(({ db, p }) =>
+  db
+    .updateTable('channelMessage')
+    .set({ previewId: p('previewId') })
+    .where('id', '=', p('id')),
+);
+
+/** Stores the preview of the answer to a message. */
+export const savePreview = operation(
+  'channels.savePreview',
+  async (tx, input: { readonly id: string; readonly previewId: string }): Promise<void> => {
+    await tx.run(putPreview, input);
+  },
+);
+
 /** A new text of an earlier message; empty when it was deleted. */
 export interface MessageChange {
   readonly instance: string;
@@ -402,4 +427,6 @@ export const channelMessageOperations = [
   readCursor,
   readFiles,
   saveFiles,
+  readPreview,
+  savePreview,
 ];

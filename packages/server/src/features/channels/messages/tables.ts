@@ -19,6 +19,8 @@ interface ChannelMessageTable {
   readonly attachmentsJson: string | null;
   /** The files in the media store, and notes about those that are not; null before they were fetched. */
   readonly filesJson: string | null;
+  /** The platform's id of the preview of its answer; empty when it may have been sent. */
+  readonly previewId: string | null;
   /** New text of a message that a turn has seen, until the next turn; empty when it was deleted. */
   readonly changedText: string | null;
   readonly verdict: ChannelVerdict;

@@ -156,6 +156,8 @@ export interface DurableTurn {
   readonly synthetic?: true | undefined;
   /** Ids of what the turn is made for, for its trace. */
   readonly refs?: Readonly<Record<string, string>>;
+  /** Reader of the text while it is written; it may get less after a resume. */
+  readonly sink?: TurnSink | undefined;
   /** Messages that steer the turn while it runs. */
   readonly steering?: TurnSteering;
   /** Returns the settlement of the work, committed atomically with the turn. */

@@ -80,7 +80,7 @@ export function createDurableTurns(deps: DurableTurnsDeps, entrance: TurnEntranc
     const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: admitted.call.traceId, bootId: deps.bootId };
     const durable = await OpenDurableTurn.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, admitted);
     if (!durable.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
-    return durable.ended(await converse({ target, agent, models, origin, question: { text: message, attachments }, durable }, admitted, undefined));
+    return durable.ended(await converse({ target, agent, models, origin, question: { text: message, attachments }, durable }, admitted, turn.sink));
   }
 
   return {
