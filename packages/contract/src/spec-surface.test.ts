@@ -26,6 +26,7 @@ const beyondSpec = new Set([
   'webhooks.replay',
   'webhooks.test',
   'channels.messages',
+  'channels.retry',
   'channels.pairings',
   'channels.pair',
   'channels.unpair',

@@ -15,7 +15,7 @@ type DeliveryState = NonNullable<ParamsInput<'delivery.list'>['state']>;
 const states: readonly DeliveryState[] = ['pending', 'sending', 'accepted', 'rejected', 'unknown', 'held', 'expired'];
 const textLength = 60;
 
-/** `gatehouse channels list | add | enable | disable | restart | pairings | pair | unpair | messages | deliveries | resend | settle`. */
+/** `gatehouse channels list | add | enable | disable | restart | pairings | pair | unpair | messages | retry | deliveries | resend | settle`. */
 export function addChannelsCommand(program: Command, io: Io, setExit: SetExit): void {
   const channels = addGroup(program, 'channels')
     .summary('connect chat platforms, approve people, see messages')
@@ -33,6 +33,7 @@ export function addChannelsCommand(program: Command, io: Io, setExit: SetExit): 
   addSwitches(channels, io);
   addPairing(channels, io);
   addMessages(channels, io);
+  addRetry(channels, io);
   addDeliveries(channels, io);
 }
 
@@ -90,6 +91,15 @@ function addMessages(channels: Command, io: Io): void {
     .action(async (instance: string | undefined, { limit, ...flags }: CommonFlags & { limit: number }) => {
       const { client } = await connect(flags, io);
       print(io, flags, await client.call('channels.messages', { channel_instance_id: instance, limit }), messageTable);
+    });
+}
+
+function addRetry(channels: Command, io: Io): void {
+  withConnection(channels.command('retry <id>'))
+    .description('Starts the turn of a message that started none, as its agent was suspended or too many waited.')
+    .action(async (messageId: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      print(io, flags, await client.call('channels.retry', { messageId }), () => `${messageId} is answered.`);
     });
 }
 
@@ -160,7 +170,7 @@ function pairingTable({ pairings }: Result<'channels.pairings'>): string {
 function messageTable({ messages }: Result<'channels.messages'>): string {
   if (messages.length === 0) return 'No messages.';
   return renderTable(
-    ['Received', 'Channel', 'Where', 'Sender', 'Verdict', 'Turn', 'Message'],
+    ['Received', 'Channel', 'Where', 'Sender', 'Verdict', 'Turn', 'Message', 'Id'],
     messages.map((one) => [
       renderTime(one.receivedAt),
       one.endpoint.channelInstanceId,
@@ -169,6 +179,7 @@ function messageTable({ messages }: Result<'channels.messages'>): string {
       one.verdict,
       one.state ?? undefined,
       shorten(one.text, textLength),
+      one.messageId,
     ]),
   );
 }

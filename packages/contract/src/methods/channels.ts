@@ -211,6 +211,22 @@ export const channels = {
     examples: [{ params: { limit: 10 }, result: { messages: [], total: 0 } }],
     since: '0.1.0',
   }),
+  'channels.retry': method({
+    scope: 'admin',
+    risk: 'mutate',
+    summary: 'Starts the turn of a message that started none because its agent was suspended, or too many messages waited.',
+    description: 'Its sender must still be one who may write, and the agent must not be suspended.',
+    params: () => z.strictObject({ messageId: z.string().min(1).max(64).describe('`cm_…`, of `channels.messages`.') }),
+    result: () => z.strictObject({ messageId: z.string(), verdict: z.literal('turn') }),
+    errors: ['not_found', 'precondition_failed', 'unavailable'],
+    examples: [
+      {
+        params: { messageId: 'cm_0199e0a0-7c00-7000-8000-000000000001' },
+        result: { messageId: 'cm_0199e0a0-7c00-7000-8000-000000000001', verdict: 'turn' },
+      },
+    ],
+    since: '0.1.0',
+  }),
   'channels.pairings': method({
     scope: 'admin',
     risk: 'read',

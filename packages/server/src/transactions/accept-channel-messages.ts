@@ -5,6 +5,7 @@ import {
   findChanged,
   keepChange,
   markFull,
+  markTurn,
   type MessageChange,
   messageKind,
   type MessageRow,
@@ -17,6 +18,7 @@ import {
 import { acceptWork, changeUnclaimed, dropUnclaimed } from '../features/unattended/durable/store.ts';
 import type { NewWork } from '../features/unattended/durable/api.ts';
 import { AppError } from '../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
 export interface MessageIntake {
@@ -57,6 +59,16 @@ export const acceptChannelMessages = operation(
   },
 );
 
+/** Starts the turn of a message that started none. */
+export const retryChannelMessage = operation(
+  'channels.retry',
+  async (tx, { row, work, audit }: { readonly row: MessageRow; readonly work: NewWork; readonly audit: AuditRow }): Promise<void> => {
+    if (!(await markTurn(tx, row))) throw new AppError('precondition_failed', 'The message has a turn', { param: 'messageId' });
+    await acceptWork(tx, work);
+    await appendAudit(tx, audit);
+  },
+);
+
 /** Adds the changes of earlier messages that no turn has seen. */
 async function withChanges(tx: Tx, { conversationRef }: MessageRow, work: NewWork): Promise<NewWork> {
   const changes = conversationRef === null ? [] : await takeChanges(tx, { conversationRef });
@@ -85,4 +97,4 @@ async function acceptIfFits(tx: Tx, work: NewWork): Promise<boolean> {
   }
 }
 
-export const channelMessageTransactions = [acceptChannelMessages];
+export const channelMessageTransactions = [acceptChannelMessages, retryChannelMessage];

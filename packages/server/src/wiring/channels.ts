@@ -10,7 +10,7 @@ import type { MediaLibrary } from '../features/environment/media/api.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
-import { acceptChannelMessages } from '../transactions/accept-channel-messages.ts';
+import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
 import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
 import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
 import type { Assembly } from './assembly.ts';
@@ -35,6 +35,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     ...deps,
     delivery: delivery.api,
     accept: acceptChannelMessages,
+    retry: retryChannelMessage,
     endWithMessage: endWorkWithMessage,
     configOf: (name) => instances.configOf(name),
     adapterOf: (name) => instances.connected(name)?.adapter,

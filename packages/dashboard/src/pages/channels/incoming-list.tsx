@@ -1,9 +1,10 @@
 import type { Result } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
-import { Badge, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
+import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
 import { channelEvents } from './channel-events.ts';
 
 type Message = Result<'channels.messages'>['messages'][number];
@@ -32,7 +33,7 @@ export function IncomingList() {
         <ul className="feed" aria-label="Messages in">
           {data.messages.map((message) => (
             <li key={message.messageId}>
-              <Incoming message={message} />
+              <Incoming message={message} onChanged={found.reload} />
             </li>
           ))}
         </ul>
@@ -41,7 +42,9 @@ export function IncomingList() {
   );
 }
 
-function Incoming({ message }: { readonly message: Message }) {
+function Incoming({ message, onChanged }: { readonly message: Message; readonly onChanged: () => void }) {
+  const { client } = useSession();
+  const { busy, error, run } = useAction();
   const { endpoint, senderId, senderName, text, verdict, state, receivedAt, conversationRef, agentId } = message;
   const isTurn = verdict === 'turn';
   return (
@@ -76,6 +79,20 @@ function Incoming({ message }: { readonly message: Message }) {
             </>
           )}
         </dl>
+        {error !== undefined && <Failure error={error} />}
+        {(verdict === 'suspended' || verdict === 'full') && (
+          <div className="actions">
+            <Button
+              small
+              icon="retry"
+              label={`Answer: ${message.messageId}`}
+              disabled={busy}
+              onClick={() => run(() => client.call('channels.retry', { messageId: message.messageId }).then(onChanged))}
+            >
+              Answer now
+            </Button>
+          </div>
+        )}
       </div>
     </details>
   );

@@ -156,6 +156,12 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
       { verdict: 'suspended', state: null },
     ]);
     expect(server.provider.served()).toBe(0);
+    server.provider.setAnswer(() => ({ text: 'Now.' }));
+    const [{ messageId } = { messageId: '' }] = (await server.client.call('channels.messages', {})).messages;
+    expect(await server.client.call('channels.retry', { messageId })).toEqual({ messageId, verdict: 'turn' });
+    await expect.poll(answers).toEqual([expect.stringContaining('suspended'), 'gate ada Now.']);
+    await expect(server.client.call('channels.retry', { messageId })).rejects.toMatchObject({ code: 'precondition_failed' });
+    await expect(server.client.call('channels.retry', { messageId: 'cm_nothing' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test('get their answer when the channel is enabled again, and none when the conversation is deleted meanwhile', async () => {

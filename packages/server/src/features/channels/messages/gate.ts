@@ -12,7 +12,11 @@ export type Judgement =
   | { readonly is: Exclude<ChannelVerdict, 'turn' | 'suspended' | 'full'> | 'unmentioned' };
 
 /** Decides who is answered (docs/decisions/0071), by the configuration and the stored pairing alone. */
-export function judge(message: ReceivedMessage, config: InstanceConfig, pairing: PairingRow | undefined): Judgement {
+export function judge(
+  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'mentionsUs'>,
+  config: InstanceConfig,
+  pairing: PairingRow | undefined,
+): Judgement {
   const { senderId, conversationKind, isBot, mentionsUs } = message;
   if (isBot) return { is: 'bot' };
   const isOwner = config.owners.includes(senderId);

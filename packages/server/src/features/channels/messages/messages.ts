@@ -4,9 +4,11 @@ import type { ReceivedAttachment, ReceivedMessage } from '../../../channels/port
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
+import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId, newTraceId, nextId } from '../../../kernel/ids.ts';
+import { parseJson } from '../../../kernel/json.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { ConversationTarget } from '../../conversations/sessions/api.ts';
@@ -18,6 +20,7 @@ import { principalOfGroup, principalOfSender, sessionKeyOf } from './identity.ts
 import { createRunMessage, messageLimits, type MessageWork, type RunMessageDeps } from './run-message.ts';
 import {
   approvePairing,
+  findMessage,
   findPairing,
   type ListedMessage,
   listMessages,
@@ -50,6 +53,8 @@ export interface MessagesDeps extends RunMessageDeps {
     },
     string[]
   >;
+  /** Starts the turn of a message that is stored. */
+  readonly retry: Operation<{ readonly row: MessageRow; readonly work: NewWork; readonly audit: AuditRow }, void>;
   readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof sessionKeyOf>) => ConversationTarget;
   /** Returns the principal of a person of the configuration, or of tokens. */
   readonly principalOfPerson: (name: string) => string;
@@ -57,7 +62,7 @@ export interface MessagesDeps extends RunMessageDeps {
   readonly pairingKey: Buffer;
 }
 
-type Methods = HandlersOf<'channels.messages' | 'channels.pairings' | 'channels.pair' | 'channels.unpair'>;
+type Methods = HandlersOf<'channels.messages' | 'channels.retry' | 'channels.pairings' | 'channels.pair' | 'channels.unpair'>;
 
 /** Longer messages are cut before they reach an agent. */
 const maxText = 32_768;
@@ -108,6 +113,22 @@ export function createMessages(deps: MessagesDeps) {
     if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing, message.attachments ?? []);
     if (judgement.is === 'pairing') return planPairing(row, to);
     return { row: { ...row, verdict: judgement.is } };
+  }
+
+  /** Decides again about a stored message: what was configured or approved may have changed. */
+  async function planAgain(row: MessageRow): Promise<Intake> {
+    const { instance, senderId, conversationKind, attachmentsJson } = row;
+    const config = deps.configOf(instance);
+    if (config === undefined) return { row: { ...row, verdict: 'disabled' } };
+    const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, senderId }) : undefined;
+    // It was answered, so it named the agent.
+    const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true }, config, pairing);
+    if (judgement.is === 'unmentioned') return { row };
+    if (judgement.is !== 'turn') return { row: { ...row, verdict: judgement.is } };
+    const { channelType, conversationId, threadId } = row;
+    const files = attachmentsJson === null ? [] : (parseJson(attachmentsJson, { maxDepth: 3 }) as ReceivedAttachment[]);
+    const to = { instance, channelType, conversationId, threadId, conversationKind };
+    return planTurn({ ...row, verdict: 'turn', agentId: config.agent ?? agents.defaultId }, to, judgement.trust, pairing, files);
   }
 
   /** The principal of a person may change when it gets its first token, so it is looked up. */
@@ -178,6 +199,20 @@ export function createMessages(deps: MessagesDeps) {
     'channels.messages': async ({ channel_instance_id: instance = null, offset, limit }) => {
       const { rows, total } = await db.read(listMessages, { instance, offset, limit });
       return { messages: rows.map(shownMessage), total };
+    },
+    'channels.retry': async ({ messageId }, call) => {
+      const row = await db.read(findMessage, { id: messageId });
+      if (row === undefined) throw new AppError('not_found', 'Message not found', { param: 'messageId' });
+      if (row.verdict !== 'suspended' && row.verdict !== 'full')
+        throw new AppError('precondition_failed', `The message is "${row.verdict}": expected suspended or full`, { param: 'messageId' });
+      const { work, row: planned } = await planAgain(row);
+      if (work === undefined) throw new AppError('precondition_failed', `The message would be "${planned.verdict}"`, { param: 'messageId' });
+      const audit = auditRow(call, clock.now(), { actionType: 'channels.retry', classification: 'mutate', target: messageId });
+      await db.write(deps.retry, { row: planned, work, audit });
+      announceAudit(bus, audit);
+      announce(planned);
+      durable.wake(messageKind);
+      return { messageId, verdict: 'turn' };
     },
     'channels.pairings': async ({ state = null, offset, limit }) => {
       const { rows, total } = await db.read(listPairings, { state, atMs: clock.now(), offset, limit });

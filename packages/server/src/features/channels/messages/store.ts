@@ -44,8 +44,8 @@ export interface PairingRow {
   readonly expiresAtMs: number | null;
 }
 
-const columns = [
-  'channelMessage.id',
+const messageColumns = [
+  'id',
   'instance',
   'channelType',
   'eventKey',
@@ -59,7 +59,7 @@ const columns = [
   'subject',
   'attachmentsJson',
   'verdict',
-  'channelMessage.agentId',
+  'agentId',
   'conversationRef',
   'sentAtMs',
   'receivedAtMs',
@@ -68,28 +68,7 @@ const columns = [
 const insert = query<MessageRow>(({ db, each }) =>
   db
     .insertInto('channelMessage')
-    .values(
-      each([
-        'id',
-        'instance',
-        'channelType',
-        'eventKey',
-        'conversationId',
-        'threadId',
-        'conversationKind',
-        'senderId',
-        'senderName',
-        'text',
-        'platformId',
-        'subject',
-        'attachmentsJson',
-        'verdict',
-        'agentId',
-        'conversationRef',
-        'sentAtMs',
-        'receivedAtMs',
-      ]),
-    )
+    .values(each(messageColumns))
     .onConflict((conflict) => conflict.doNothing()),
 );
 
@@ -238,6 +217,25 @@ export async function saveCursor(tx: Tx, input: { readonly instance: string; rea
   await tx.run(putCursor, input);
 }
 
+const byId = query<{ id: string }, MessageRow>(({ db, p }) => db.selectFrom('channelMessage').select(messageColumns).where('id', '=', p('id')));
+
+/** Returns a message. */
+export const findMessage = operation('channels.message', (tx, input: { readonly id: string }) => tx.get(byId, input));
+
+const begin = query<{ id: string; from: ChannelVerdict; agentId: string; conversationRef: string | null }>(({ db, p }) =>
+  db
+    .updateTable('channelMessage')
+    .set({ verdict: 'turn', agentId: p('agentId'), conversationRef: p('conversationRef') })
+    .where('id', '=', p('id'))
+    .where('verdict', '=', p('from')),
+);
+
+/** Marks a message without a turn as one with a turn; false when that has changed meanwhile. */
+export async function markTurn(tx: Tx, { id, agentId, conversationRef }: MessageRow): Promise<boolean> {
+  for (const from of ['suspended', 'full'] as const) if ((await tx.run(begin, { id, from, agentId, conversationRef })).changes > 0) return true;
+  return false;
+}
+
 const full = query<{ id: string }>(({ db, p }) => db.updateTable('channelMessage').set({ verdict: 'full' }).where('id', '=', p('id')));
 
 /** Notes that no turn was started, as too many wait. */
@@ -376,7 +374,7 @@ export const listMessages = operation(
         .leftJoin('workItem', (join) => join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', '=', messageKind));
       if (instance !== null) from = from.where('instance', '=', instance);
       return from
-        .select([...columns, 'workItem.state'])
+        .select([...messageColumns.map((name) => `channelMessage.${name}` as const), 'workItem.state'])
         .orderBy('channelMessage.id', 'desc')
         .offset(offset)
         .limit(limit);
@@ -429,4 +427,5 @@ export const channelMessageOperations = [
   saveFiles,
   readPreview,
   savePreview,
+  findMessage,
 ];
