@@ -3,6 +3,7 @@ export { makeAuthority, makeCertificate, type Pair, writePair } from './certific
 export { copyHome } from './copy-home.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
 export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';
+export { hasMailServer, type MailFault, type MailServer, startMailServer } from './mail-server.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
 export { onPostgres, sql, telemetrySql } from './sql.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';
