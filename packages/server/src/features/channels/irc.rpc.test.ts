@@ -29,7 +29,7 @@ describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
     await server[Symbol.asyncDispose]();
   });
 
-  const start = async (more: Partial<Channels[string]> = {}, options: TestServerOptions = {}) => {
+  const start = async (more: Partial<Extract<Channels[string], { type: 'irc' }>> = {}, options: TestServerOptions = {}) => {
     const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', ...more };
     server = await startTestServer({
       ...options,

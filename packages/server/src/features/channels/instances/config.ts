@@ -1,5 +1,6 @@
 import { AgentId, once } from '@gatehouse/contract';
 import * as z from 'zod';
+import { emailKeys } from '../../../channels/email/config.ts';
 import { ircKeys } from '../../../channels/irc/config.ts';
 
 /** Keys that every platform has: the agent, and the people that it answers. */
@@ -38,6 +39,8 @@ const instanceOf = <Type extends string, Keys extends z.ZodRawShape>(type: Type,
 const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'expected 1 to 32 lower-case letters, digits, "-" or "_"');
 
 /** Section `channels` of config.yaml: instances by name. */
-export const ChannelsConfig = once(() => z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('irc', ircKeys())])));
+export const ChannelsConfig = once(() =>
+  z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('email', emailKeys()), instanceOf('irc', ircKeys())])),
+);
 export type ChannelsConfig = z.output<ReturnType<typeof ChannelsConfig>>;
 export type InstanceConfig = ChannelsConfig[string];

@@ -1,4 +1,5 @@
 import type { ChannelCapabilities } from '@gatehouse/contract';
+import { email } from '../../../channels/email/platform.ts';
 import { irc } from '../../../channels/irc/platform.ts';
 import type { Adapter, AdapterDeps, OpenWire, Platform } from '../../../channels/port.ts';
 import type { InstanceConfig } from './config.ts';
@@ -40,6 +41,7 @@ interface Known {
 }
 
 const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
+  email: { platform: email, load: async () => (await import('../../../channels/email/email.ts')).openEmail },
   irc: { platform: irc, load: async () => (await import('../../../channels/irc/irc.ts')).openIrc },
 };
 

@@ -1,0 +1,152 @@
+import { ImapFlow, type MailboxObject } from 'imapflow';
+import type { WireClock } from '../port.ts';
+import type { EmailConfig } from './email.ts';
+
+const connectMs = 30_000;
+/** Time that the server has for an answer. */
+const defaultAnswerMs = 15_000;
+/** Largest answer: parts of mails are read in pieces of at most a megabyte. */
+const maxLineLength = 4 * 1_048_576;
+const maxLiteralSize = 4 * 1_048_576;
+const maxResponseSize = 9 * 1_048_576;
+const maxResponseTokens = 200_000;
+
+export type ImapFailureKind =
+  | 'transient'
+  | 'unauthorized'
+  /** The mailbox does not exist. */
+  | 'missing'
+  /** An answer that is too large, or that can't be parsed: it would be the same at the next try. */
+  | 'unreadable';
+
+/** The server did not do what it was asked; the text has no secrets. */
+export class ImapFailed extends Error {
+  readonly kind: ImapFailureKind;
+
+  constructor(kind: ImapFailureKind, text: string) {
+    super(text);
+    this.name = 'ImapFailed';
+    this.kind = kind;
+  }
+}
+
+export interface ImapDeps {
+  readonly config: EmailConfig;
+  readonly clock: WireClock;
+  /** Certificates of `tlsCaPath`. */
+  readonly ca: Buffer | undefined;
+}
+
+/** A connection with one open mailbox. Every call has a deadline: a server that does not answer is left. */
+export class ImapConnection implements Disposable {
+  readonly client: ImapFlow;
+  readonly #deps: ImapDeps;
+  #box: MailboxObject | undefined;
+  #isLate = false;
+
+  private constructor(deps: ImapDeps) {
+    const { imap } = deps.config;
+    this.#deps = deps;
+    const isStartTls = imap.tls && imap.port === 143;
+    this.client = new ImapFlow({
+      host: imap.host,
+      port: imap.port,
+      secure: imap.tls && !isStartTls,
+      doSTARTTLS: isStartTls,
+      auth: { user: imap.user, pass: imap.password },
+      clientInfo: { name: 'Gatehouse' },
+      ...(deps.ca !== undefined && { tls: { ca: deps.ca } }),
+      logger: false,
+      disableAutoIdle: true,
+      connectionTimeout: connectMs,
+      maxLineLength,
+      maxLiteralSize,
+      maxResponseSize,
+      maxResponseTokens,
+    });
+    // Its calls reject, too.
+    this.client.on('error', () => {});
+  }
+
+  /** Connects, logs in and opens a mailbox; rejects with `ImapFailed`. */
+  static async open(deps: ImapDeps, mailbox: string, { signal, readOnly = false }: { readonly signal: AbortSignal; readonly readOnly?: boolean }) {
+    const connection = new ImapConnection(deps);
+    const stop = () => connection.client.close();
+    if (signal.aborted) throw new ImapFailed('transient', 'The channel stopped');
+    signal.addEventListener('abort', stop, { once: true });
+    connection.client.once('close', () => signal.removeEventListener('abort', stop));
+    try {
+      await connection.within(connection.client.connect(), connectMs);
+      await connection.switchTo(mailbox, readOnly);
+      return connection;
+    } catch (error) {
+      connection[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** Opens another mailbox. */
+  async switchTo(mailbox: string, readOnly: boolean): Promise<void> {
+    this.#box = await this.within(this.client.mailboxOpen(mailbox, { readOnly }));
+  }
+
+  /** The mailbox as it is now. */
+  get box(): MailboxObject {
+    const { mailbox } = this.client;
+    if (typeof mailbox === 'object') this.#box = mailbox;
+    if (this.#box === undefined) throw new ImapFailed('transient', 'No mailbox is open');
+    return this.#box;
+  }
+
+  get isOpen(): boolean {
+    return this.client.usable;
+  }
+
+  /** Returns what the work returns; rejects with `ImapFailed` when it fails, or has not ended in time. */
+  async within<Value>(work: Promise<Value>, ms = this.#deps.config.answerMs ?? defaultAnswerMs): Promise<Value> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const cancel = this.#deps.clock.after(ms, () => {
+      this.#isLate = true;
+      reject(this.#failureOf(undefined));
+      this.client.close();
+    });
+    try {
+      return await Promise.race([work, late]);
+    } catch (error) {
+      throw this.#failureOf(error);
+    } finally {
+      cancel();
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.client.close();
+  }
+
+  #failureOf(error: unknown): ImapFailed {
+    if (error instanceof ImapFailed) return error;
+    const { host, port } = this.#deps.config.imap;
+    const where = `${host}:${port} (IMAP)`;
+    if (this.#isLate) return new ImapFailed('transient', `${where} does not answer`);
+    const code = textOf(error, 'code');
+    const answer = textOf(error, 'serverResponseCode');
+    if (hasFlag(error, 'authenticationFailed'))
+      return answer === 'UNAVAILABLE'
+        ? new ImapFailed('transient', `${where} can't check the login now`)
+        : new ImapFailed('unauthorized', `${where} refuses the login`);
+    if (hasFlag(error, 'mailboxMissing') || answer === 'NONEXISTENT' || answer === 'TRYCREATE')
+      return new ImapFailed('missing', `${where} has no such mailbox`);
+    if (code !== undefined && unreadable.test(code)) return new ImapFailed('unreadable', `${where} sent what can't be read: ${code}`);
+    return new ImapFailed('transient', `${where}: ${answer ?? code ?? 'the connection ended'}`);
+  }
+}
+
+const unreadable =
+  /^(LineTooLarge|LiteralTooLarge|ResponseTooLarge|TooManyTokens|TooManyResponses|MAX_IMAP_NESTING_REACHED|ParserError\w*|ResponseProcessingFailed)$/;
+
+function textOf(error: unknown, key: string): string | undefined {
+  const value: unknown = error instanceof Error && key in error ? Reflect.get(error, key) : undefined;
+  return typeof value === 'string' && value !== '' ? value.slice(0, 100) : undefined;
+}
+
+const hasFlag = (error: unknown, key: string): boolean => error instanceof Error && key in error && Reflect.get(error, key) === true;
