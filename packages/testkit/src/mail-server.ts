@@ -32,12 +32,16 @@ export interface MailServer extends AsyncDisposable {
   readonly smtpsPort: number;
   /** Applies to every mail over SMTP until it is changed. */
   fault: MailFault | undefined;
+  /** Password for SMTP. */
+  password: string;
   /** Number of mails whose text came over SMTP, also of those that met a fault afterwards. */
   readonly received: () => number;
   /** Puts a mail into a mailbox as a mail server does: it adds the return path, a trace, and its authentication results. */
   deliver(user: string, mail: string, options?: { readonly authentication?: string; readonly returnPath?: string }): Promise<void>;
   /** Returns the mails of a folder in the order of their arrival, with their flags (`S` for seen, `F` for flagged). */
   mails(user: string, folder?: string): Promise<{ readonly raw: string; readonly flags: string }[]>;
+  /** Makes a folder next to the inbox. */
+  makeFolder(user: string, folder: string): Promise<void>;
   /** Makes the mailbox again with the same mails: another UIDVALIDITY, other UIDs. Ends the connections to it. */
   renumber(user: string): Promise<void>;
   /** Ends the IMAP server at once, as a crash does; `restart` starts it again on the same port. */
@@ -60,7 +64,7 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
   const own = (path: string) => {
     if (identity.uid !== undefined && identity.gid !== undefined) chownSync(path, identity.uid, identity.gid);
   };
-  const makeFolder = (path: string) => {
+  const makeDirectory = (path: string) => {
     if (existsSync(path)) return;
     mkdirSync(path);
     own(path);
@@ -68,7 +72,7 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
   const [imapPort, imapsPort] = [await freePort(), await freePort()];
   const boxes = join(folder, 'boxes');
   own(folder);
-  makeFolder(boxes);
+  makeDirectory(boxes);
   if (tls !== undefined) await writePair(folder, 'server', tls);
   const file = join(folder, 'dovecot.conf');
   writeFileSync(file, dovecot({ folder, boxes, imapPort, imapsPort, hasTls: tls !== undefined }));
@@ -98,10 +102,13 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
     while (await greets(imapPort)) await sleep(5);
   };
 
+  const makeBox = (box: string) => {
+    for (const path of [box, ...['tmp', 'new', 'cur'].map((name) => join(box, name))]) makeDirectory(path);
+  };
   let arrivals = 0;
   const deliver: MailServer['deliver'] = async (user, mail, { authentication, returnPath = 'sender@test' } = {}) => {
     const box = boxOf(boxes, user);
-    for (const path of [box, ...['tmp', 'new', 'cur'].map((name) => join(box, name))]) makeFolder(path);
+    makeBox(box);
     const trace = [
       `Return-Path: <${returnPath}>`,
       ...(authentication === undefined ? [] : [`Authentication-Results: ${host}; ${authentication}`]),
@@ -123,7 +130,7 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
     logger: false,
     disableReverseLookup: true,
     onAuth: ({ username, password: given }, _session, answer) =>
-      given === password ? answer(null, { user: username }) : answer(replyOf(535, '5.7.8 Authentication failed')),
+      given === server.password ? answer(null, { user: username }) : answer(replyOf(535, '5.7.8 Authentication failed')),
     onRcptTo({ address }, session, answer) {
       const { fault } = server;
       if (fault === 'cut before 354') return void cut(session);
@@ -162,6 +169,7 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
     smtpPort: ports[0] ?? 0,
     smtpsPort: ports[1] ?? 0,
     fault: undefined,
+    password,
     received: () => received,
     deliver,
     async mails(user, name) {
@@ -175,6 +183,10 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
       return Promise.all(
         inOrder.map(async ({ name: one, path }) => ({ raw: await readFile(path, 'utf8'), flags: /:2,(\w*)$/.exec(one)?.[1] ?? '' })),
       );
+    },
+    async makeFolder(user, name) {
+      makeBox(boxOf(boxes, user));
+      makeBox(join(boxOf(boxes, user), `.${name}`));
     },
     async renumber(user) {
       await kill();
@@ -278,6 +290,9 @@ userdb {
 }
 service anvil {
   chroot =
+  unix_listener anvil-auth-penalty {
+    mode = 0
+  }
 }
 service stats {
   chroot =

@@ -39,7 +39,8 @@ export function parseCursor(text: string | undefined): Cursor | undefined {
 export const firstCursor = ({ uidValidity, uidNext }: Box, nowMs: number): Cursor => ({
   validity: String(uidValidity),
   uid: uidNext - 1,
-  atMs: nowMs,
+  // Dates of arrival have seconds.
+  atMs: Math.floor(nowMs / 1_000) * 1_000,
   ids: [],
 });
 

@@ -63,7 +63,8 @@ class EmailAdapter implements Adapter {
     if (smtp.is !== 'ready') return signal.aborted ? stopped : { ended: smtp.is, text: smtp.text };
     const receiver = await Receiver.create({ deps: this.#deps, imap, sink, signal, memory: this.#memory });
     sink.connected(config.address);
-    return receiver.run();
+    // The connection is closed when this returns.
+    return await receiver.run();
   }
 
   async send(part: OutgoingPart, { key, signal }: CallOptions & { readonly key: string }): Promise<SendResult> {

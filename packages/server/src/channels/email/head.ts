@@ -49,7 +49,7 @@ function authorOf(fields: readonly string[]): Head['from'] {
 /** Why a mail is not received: an answer to it would be read by nobody, or answered by a program. */
 export type Ignored = 'no_author' | 'own' | 'automatic' | 'bulk' | 'list' | 'bounce' | 'no_reply' | 'too_many';
 
-const noReply = /^(?:no[-_.]?reply|do[-_.]?not[-_.]?reply|mailer[-_.]?daemon|postmaster|daemon|bounces?)(?:$|[-+_.=])/;
+const noReply = /^(?:no[-_.]?reply|do[-_.]?not[-_.]?reply|mailer[-_.]?daemon|postmaster|daemon|bounces?)(?:$|[-+_.=@])/;
 
 /** Returns why nobody waits for an answer to a mail; undefined when somebody may. */
 export function ignoredReason({ from, values, names }: Head, ownAddress: string): Exclude<Ignored, 'too_many'> | undefined {
