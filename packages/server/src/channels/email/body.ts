@@ -2,7 +2,8 @@ import type { FetchMessageObject, MessageStructureObject } from 'imapflow';
 import PostalMime from 'postal-mime';
 import type { ReceivedAttachment } from '../port.ts';
 import { oneLine } from './address.ts';
-import { ownText, textOfHtml } from './text.ts';
+import { textOfHtml } from './html.ts';
+import { ownText } from './text.ts';
 
 /** Of one part with text, encoded; more is cut. */
 export const maxPartBytes = 1_048_576;

@@ -22,7 +22,7 @@ interface CallOptions {
 const failureKinds = { transient: 'unavailable', unauthorized: 'denied', missing: 'not_found', unreadable: 'unavailable' } as const;
 
 function failureOf(error: unknown): Failure {
-  if (!(error instanceof ImapFailed)) throw error;
+  if (!(error instanceof ImapFailed)) return { is: 'failed', kind: 'unavailable', text: 'The mails can’t be read' };
   return { is: 'failed', kind: failureKinds[error.kind], text: error.message };
 }
 

@@ -83,7 +83,10 @@ class EmailAdapter implements Adapter {
       return { is: 'notSent', text: error instanceof ImapFailed ? error.message : 'The file can’t be read' };
     }
     const thread = threadId === undefined ? undefined : await this.#memory.threads.find(wire, conversationId, threadId, signal);
-    const mail = await compose({ config, key, part, thread, file, nowMs: clock.now() });
+    const mail = await compose({ config, key, part, thread, file, nowMs: clock.now() }).catch((error: unknown) => {
+      log.warn({ err: error }, 'Email: failed to compose a mail');
+    });
+    if (mail === undefined) return { is: 'rejected', kind: 'invalid', text: 'The mail can’t be composed; the log says why' };
     const { result, isLoginRefused } = await sendOverSmtp(wire, conversationId, mail.raw, signal);
     if (isLoginRefused && 'text' in result) this.#refuse?.(result.text);
     if (result.is !== 'sent') return result;

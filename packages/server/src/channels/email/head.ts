@@ -16,6 +16,7 @@ export interface Head {
 }
 
 const maxSubject = 500;
+const maxFrom = 2_000;
 
 /** Parses the header of a mail, as far as it was read. */
 export async function parseHead(bytes: Buffer): Promise<Head> {
@@ -26,7 +27,7 @@ export async function parseHead(bytes: Buffer): Promise<Head> {
   return {
     messageId,
     from: authorOf(values('from')),
-    subject: oneLine(decodeWords(values('subject')[0] ?? ''), maxSubject),
+    subject: oneLine(decodeWords((values('subject')[0] ?? '').slice(0, 4 * maxSubject)), maxSubject),
     sentAtMs: Number.isNaN(sentAtMs) ? undefined : sentAtMs,
     references: [...new Set([...messageIdsIn(values('references').join(' ')), ...messageIdsIn(values('in-reply-to')[0] ?? '')])].filter(
       (id) => isMessageId(id) && id !== messageId,
@@ -39,11 +40,17 @@ export async function parseHead(bytes: Buffer): Promise<Head> {
 /** The fields of a mail with more than one author are read differently by different programs. */
 function authorOf(fields: readonly string[]): Head['from'] {
   const [field, ...more] = fields;
-  if (field === undefined || more.length > 0) return undefined;
+  if (field === undefined || field.length > maxFrom || more.length > 0) return undefined;
   const [author, ...others] = addressParser(field, { flatten: true });
-  if (author?.address === undefined || others.length > 0 || !isAddress(author.address)) return undefined;
+  if (author?.address === undefined || others.length > 0 || !isAddress(author.address) || plainAddress(field) !== author.address) return undefined;
   const address = author.address.toLowerCase();
   return { address, name: oneLine(decodeWords(author.name), 128) || address };
+}
+
+/** Returns the address of a field that has one and no other: parsers that search for addresses find them also in names and comments. */
+function plainAddress(field: string): string | undefined {
+  const unquoted = field.replaceAll(/"(?:[^"\\]|\\.)*"/g, ' ');
+  return /^[^<>@"]*<([^<>\s]*)>\s*$/.exec(unquoted)?.[1] ?? /^\s*([^<>\s]*)\s*$/.exec(unquoted)?.[1];
 }
 
 /** Why a mail is not received: an answer to it would be read by nobody, or answered by a program. */

@@ -9,14 +9,14 @@ const defaultAnswerMs = 15_000;
 const maxLineLength = 4 * 1_048_576;
 const maxLiteralSize = 4 * 1_048_576;
 const maxResponseSize = 9 * 1_048_576;
-const maxResponseTokens = 200_000;
+const maxResponseTokens = 100_000;
 
 export type ImapFailureKind =
   | 'transient'
   | 'unauthorized'
   /** The mailbox does not exist. */
   | 'missing'
-  /** An answer that is too large, or that can't be parsed: it would be the same at the next try. */
+  /** An answer that is too large, or that can’t be parsed: it would be the same at the next try. */
   | 'unreadable';
 
 /** The server did not do what it was asked; the text has no secrets. */
@@ -132,11 +132,11 @@ export class ImapConnection implements Disposable {
     const answer = textOf(error, 'serverResponseCode');
     if (hasFlag(error, 'authenticationFailed'))
       return answer === 'UNAVAILABLE'
-        ? new ImapFailed('transient', `${where} can't check the login now`)
+        ? new ImapFailed('transient', `${where} can’t check the login now`)
         : new ImapFailed('unauthorized', `${where} refuses the login`);
     if (hasFlag(error, 'mailboxMissing') || answer === 'NONEXISTENT' || answer === 'TRYCREATE')
       return new ImapFailed('missing', `${where} has no such mailbox`);
-    if (code !== undefined && unreadable.test(code)) return new ImapFailed('unreadable', `${where} sent what can't be read: ${code}`);
+    if (code !== undefined && unreadable.test(code)) return new ImapFailed('unreadable', `${where} sent what can’t be read: ${code}`);
     return new ImapFailed('transient', `${where}: ${answer ?? code ?? 'the connection ended'}`);
   }
 }

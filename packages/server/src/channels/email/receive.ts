@@ -1,3 +1,4 @@
+import type { FetchMessageObject } from 'imapflow';
 import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, ReceivedMessage, Sink } from '../port.ts';
 import { advance, type Cursor, cursorIn, firstCursor, parseCursor, wasThere } from './cursor.ts';
@@ -126,7 +127,6 @@ export class Receiver {
   /** Reads one mail and moves the position behind it; returns why it is ignored, undefined when it is not there any more. */
   async #read(uid: number): Promise<ReceivedMessage | Ignored | 'was_there' | 'unreadable' | undefined> {
     const { imap, deps, memory } = this.#options;
-    const { config, clock } = deps;
     this.#reading = uid;
     if (memory.unreadable.has(`${this.#cursor.validity}:${uid}`)) {
       deps.log.warn({ uid }, 'Email: a mail can’t be read, and is passed over');
@@ -138,14 +138,26 @@ export class Receiver {
       this.#pass({ uid, arrivedAtMs: this.#cursor.atMs, messageId: undefined });
       return undefined;
     }
-    const mail = await mailOf(fetched, clock.now());
-    const { head, arrivedAtMs, sentAtMs } = mail;
-    const passed = { uid, arrivedAtMs, messageId: head.messageId };
-    const reason = wasThere(this.#cursor, { ...passed, sentAtMs }) ? 'was_there' : ignoredReason(head, config.address);
-    const message = reason === undefined && head.from !== undefined ? await this.#receive(mail, head.from) : (reason ?? 'no_author');
+    const { read, passed } = await this.#judge(fetched);
     this.#pass(passed);
     this.#reading = undefined;
-    return message;
+    return read;
+  }
+
+  async #judge(fetched: FetchMessageObject) {
+    const { deps } = this.#options;
+    const { uid } = fetched;
+    try {
+      const mail = await mailOf(fetched, deps.clock.now());
+      const { head, arrivedAtMs, sentAtMs } = mail;
+      const passed = { uid, arrivedAtMs, messageId: head.messageId };
+      const reason = wasThere(this.#cursor, { ...passed, sentAtMs }) ? 'was_there' : ignoredReason(head, deps.config.address);
+      return { passed, read: reason === undefined && head.from !== undefined ? await this.#receive(mail, head.from) : (reason ?? 'no_author') };
+    } catch (error) {
+      if (error instanceof ImapFailed) throw error;
+      deps.log.warn({ uid, err: error }, 'Email: a mail can’t be parsed, and is passed over');
+      return { passed: { uid, arrivedAtMs: this.#cursor.atMs, messageId: undefined }, read: 'unreadable' as const };
+    }
   }
 
   async #receive(mail: Mail, from: NonNullable<Mail['head']['from']>): Promise<ReceivedMessage | 'too_many'> {

@@ -1,34 +1,3 @@
-import { createDocument } from '@mixmark-io/domino';
-import Turndown from 'turndown';
-
-/** Longest HTML that is converted; more is cut. */
-const maxHtml = 500_000;
-/** Invisible to readers, and therefore a place to hide instructions for a model. */
-const unreadable = 'head,script,style,noscript,template,iframe,object,embed,svg,canvas,form,[hidden],[aria-hidden="true"]';
-const invisibleStyle =
-  /display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)|font-size\s*:\s*0|mso-hide\s*:\s*all/i;
-
-/** Converts the HTML of a mail to text with the marks of Markdown. Nothing is loaded or run. */
-export function textOfHtml(html: string): string {
-  try {
-    const document = createDocument(html.slice(0, maxHtml), true);
-    for (const element of document.querySelectorAll(unreadable)) element.remove();
-    for (const element of document.querySelectorAll('[style]')) if (invisibleStyle.test(element.getAttribute('style') ?? '')) element.remove();
-    const turndown = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' });
-    turndown.addRule('pictures', {
-      filter: 'img',
-      replacement: (_content, node) => ('getAttribute' in node ? node.getAttribute('alt') : null) ?? '',
-    });
-    return turndown.turndown(document.body.outerHTML).trim();
-  } catch {
-    // Nested deeper than the parser can follow.
-    return html
-      .slice(0, maxHtml)
-      .replaceAll(/<[^>]*>/g, ' ')
-      .trim();
-  }
-}
-
 /** Last line above a quoted mail, in the languages of widespread programs. */
 const attribution = /(?:\b(?:wrote|schrieb\b.*|a écrit|escribió|ha scritto|schreef|skrev|escreveu|pisze)|написал\w*)\s*:\s*$/iu;
 const original =
