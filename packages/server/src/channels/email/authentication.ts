@@ -20,7 +20,7 @@ const most = 16_384;
  * server, of those with the name `authServId` when there is one. What it contains was partly written by the sender, so it is parsed as a whole.
  */
 export function isVouchedFor(from: string, headers: readonly string[], authServId: string | undefined): boolean {
-  const parsed = headers.slice(0, 50).map(parseResults);
+  const parsed = headers.slice(0, 20).map(parseResults);
   const own = authServId === undefined ? parsed[0] : parsed.find((one) => one?.server === authServId.toLowerCase());
   if (own === undefined) return false;
   const domain = domainOf(from);

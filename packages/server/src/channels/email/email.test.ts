@@ -84,7 +84,7 @@ async function connect(user: string, more: Partial<EmailConfig> = {}, { cursor, 
 }
 
 /** An adapter that is not connected: it sends all the same. */
-function open(user: string, more: Partial<EmailConfig> = {}, clock = systemClock) {
+function open(user: string, more: Partial<EmailConfig> = {}, clock: WireClock = systemClock) {
   const adapter = openEmail({ config: configOf(user, more), clock, log: { debug() {}, warn() {} } });
   let sends = 0;
   const send = (part: Partial<OutgoingPart> & { readonly conversationId: string }, key = `key ${(sends += 1)}`): Promise<SendResult> =>

@@ -68,8 +68,8 @@ test('a header of any text is parsed, in time, and never has two authors', async
     }),
   );
   for (const text of ['From: a@b.test, ', 'Subject: =?utf-8?q?', 'a: b\n', 'References: <a@b> ', '(', '"']) {
-    const { from } = await parse(`From: ${text.repeat(262_144 / text.length)}`);
+    const { from } = await parse(`From: ${text.repeat(65_536 / text.length)}`);
     expect(from).toBeUndefined();
-    await parse(text.repeat(262_144 / text.length));
+    await parse(text.repeat(65_536 / text.length));
   }
 });

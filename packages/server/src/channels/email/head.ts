@@ -50,7 +50,7 @@ function authorOf(fields: readonly string[]): Head['from'] {
 /** Returns the address of a field that has one and no other: parsers that search for addresses find them also in names and comments. */
 function plainAddress(field: string): string | undefined {
   const unquoted = field.replaceAll(/"(?:[^"\\]|\\.)*"/g, ' ');
-  return /^[^<>@"]*<([^<>\s]*)>\s*$/.exec(unquoted)?.[1] ?? /^\s*([^<>\s]*)\s*$/.exec(unquoted)?.[1];
+  return /^[^<>@"]*<([^<>\s]*)>\s*$/.exec(unquoted)?.[1] ?? /^\s*([^<>\s"]*)\s*$/.exec(field)?.[1];
 }
 
 /** Why a mail is not received: an answer to it would be read by nobody, or answered by a program. */

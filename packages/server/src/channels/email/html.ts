@@ -133,7 +133,7 @@ class Writer {
     this.#endLine();
     const text = this.#lines.join('\n').replaceAll('<', '&lt;');
     // It contains no tags any more.
-    const decoded = createDocument(`<!doctype html><body>${text}`, true).body.textContent ?? '';
+    const decoded: string = createDocument(`<!doctype html><body>${text}`, true).body.textContent ?? '';
     return decoded
       .replaceAll('\u00a0', ' ')
       .split('\n')

@@ -7,7 +7,7 @@ import { type Head, parseHead } from './head.ts';
 import type { ImapConnection } from './imap.ts';
 
 /** Of the header of one mail; what is behind it is not read. */
-const maxHeaderBytes = 262_144;
+const maxHeaderBytes = 65_536;
 
 /** Everything about a mail but its body. */
 export const headerQuery: FetchQueryObject = {

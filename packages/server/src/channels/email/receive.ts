@@ -1,7 +1,7 @@
 import type { FetchMessageObject } from 'imapflow';
 import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, ReceivedMessage, Sink } from '../port.ts';
-import { advance, type Cursor, cursorIn, firstCursor, parseCursor, wasThere } from './cursor.ts';
+import { advance, type Cursor, cursorIn, firstCursor, parseCursor, type Passed, wasThere } from './cursor.ts';
 import type { EmailConfig } from './email.ts';
 import { type Ignored, ignoredReason } from './head.ts';
 import { type ImapConnection, ImapFailed } from './imap.ts';
@@ -15,6 +15,9 @@ const batchSize = 20;
 const defaultIdleMs = 30_000;
 const againMs = 1_000;
 const dayMs = 24 * 60 * 60_000;
+
+/** A message, or why a mail is none. */
+type Read = ReceivedMessage | Ignored | 'was_there' | 'unreadable';
 
 /** What an adapter keeps between two connections. */
 export interface Memory {
@@ -125,7 +128,7 @@ export class Receiver {
   }
 
   /** Reads one mail and moves the position behind it; returns why it is ignored, undefined when it is not there any more. */
-  async #read(uid: number): Promise<ReceivedMessage | Ignored | 'was_there' | 'unreadable' | undefined> {
+  async #read(uid: number): Promise<Read | undefined> {
     const { imap, deps, memory } = this.#options;
     this.#reading = uid;
     if (memory.unreadable.has(`${this.#cursor.validity}:${uid}`)) {
@@ -144,7 +147,7 @@ export class Receiver {
     return read;
   }
 
-  async #judge(fetched: FetchMessageObject) {
+  async #judge(fetched: FetchMessageObject): Promise<{ readonly passed: Passed; readonly read: Read }> {
     const { deps } = this.#options;
     const { uid } = fetched;
     try {
@@ -173,7 +176,7 @@ export class Receiver {
     return messageOf(mail, from, await loadText(mail, imap), deps.config, this.#cursor.validity);
   }
 
-  #pass(passed: Parameters<typeof advance>[1]): void {
+  #pass(passed: Passed): void {
     this.#cursor = advance(this.#cursor, passed);
   }
 
