@@ -142,7 +142,10 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
         received += 1;
         if (fault === 'hang after the dot') return;
         if (fault === 'cut after the dot') return void cut(session);
-        if (typeof fault === 'object') return void answer(replyOf(fault.code, fault.text));
+        if (typeof fault === 'object') {
+          answer(replyOf(fault.code, fault.text));
+          return;
+        }
         const from = session.envelope.mailFrom;
         for (const { address } of session.envelope.rcptTo)
           await deliver(address.split('@')[0] ?? '', mail, { returnPath: from === false ? '' : from.address });

@@ -5,7 +5,7 @@ import { oneLine } from './address.ts';
 import { textOfHtml } from './html.ts';
 import { ownText } from './text.ts';
 
-/** Of one part with text, encoded; more is cut. */
+/** Largest part with text, encoded; more is cut. */
 export const maxPartBytes = 1_048_576;
 const maxText = 200_000;
 const maxTextParts = 5;

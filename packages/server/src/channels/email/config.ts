@@ -9,7 +9,6 @@ const Mailbox = z
   .string()
   .min(1)
   .max(255)
-  // eslint-disable-next-line no-control-regex
   .regex(/^[^\u0000-\u001f\u007f]+$/, 'expected a name without control characters');
 
 /** Keys of `channels.<name>` that are those of email. */

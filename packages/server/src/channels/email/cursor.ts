@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
+import { parseJson } from '../../kernel/json.ts';
 
 /** Message-IDs that a cursor remembers. */
 const maxIds = 64;
@@ -29,7 +30,7 @@ interface Box {
 export function parseCursor(text: string | undefined): Cursor | undefined {
   if (text === undefined) return undefined;
   try {
-    return Cursor.parse(JSON.parse(text));
+    return Cursor.parse(parseJson(text, { maxDepth: 4 }));
   } catch {
     return undefined;
   }

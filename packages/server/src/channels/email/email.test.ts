@@ -43,7 +43,7 @@ function configOf(user: string, more: Partial<EmailConfig> = {}): EmailConfig {
     mailbox: 'INBOX',
     markSeen: true,
     trustFrom: false,
-    // Dovecot tells of new mails half a second later.
+    // Dovecot reports new mails half a second later.
     idleMs: 50,
     ...more,
   };
@@ -265,7 +265,7 @@ describe.skipIf(!hasMailServer())('with Dovecot', () => {
     expect(new Set(gate.received.map(({ conversationId }) => conversationId))).toEqual(new Set(['ada@people.test']));
   });
 
-  test('believes results of the configured server alone, and the From line only where it is told to', async () => {
+  test('believes results of the configured server alone, and the From line only where that is configured', async () => {
     const user = newUser();
     const [own, trusting] = [await connect(user, { authServId: 'mx.gate.test' }), await connect(user, { trustFrom: true })];
     await mail.deliver(user, letter(), { authentication: passed });
@@ -283,7 +283,7 @@ describe.skipIf(!hasMailServer())('with Dovecot', () => {
       ['automatic', letter({ headers: ['Auto-Submitted: auto-replied'] })],
       ['bulk', letter({ headers: ['Precedence: bulk'] })],
       ['bulk', letter({ headers: ['Precedence: junk'] })],
-      ['list', letter({ headers: ['List-Id: <news.people.test>'] })],
+      ['list', letter({ headers: ['List-Id: <club.people.test>'] })],
       ['list', letter({ headers: ['List-Unsubscribe: <mailto:x@y.test>'] })],
       ['bounce', letter(), { returnPath: '' }],
       ['bounce', letter({ headers: ['Content-Type: multipart/report; boundary=x'], body: '--x\n\nfailed\n--x--' })],

@@ -1,4 +1,4 @@
-import PostalMime, { addressParser, decodeWords } from 'postal-mime';
+import PostalMime, { addressParser, type Email } from 'postal-mime';
 import { isAddress, isMessageId, messageIdsIn, oneLine } from './address.ts';
 
 /** The header of a mail. */
@@ -20,14 +20,14 @@ const maxFrom = 2_000;
 
 /** Parses the header of a mail, as far as it was read. */
 export async function parseHead(bytes: Buffer): Promise<Head> {
-  const { headers } = await PostalMime.parse(bytes);
+  const { headers, from, subject = '' } = await PostalMime.parse(bytes);
   const values = (name: string) => headers.filter(({ key }) => key === name).map(({ value }) => value);
   const messageId = messageIdsIn(values('message-id')[0] ?? '')[0];
   const sentAtMs = Date.parse(values('date')[0] ?? '');
   return {
     messageId,
-    from: authorOf(values('from')),
-    subject: oneLine(decodeWords((values('subject')[0] ?? '').slice(0, 4 * maxSubject)), maxSubject),
+    from: authorOf(values('from'), from),
+    subject: oneLine(subject, maxSubject),
     sentAtMs: Number.isNaN(sentAtMs) ? undefined : sentAtMs,
     references: [...new Set([...messageIdsIn(values('references').join(' ')), ...messageIdsIn(values('in-reply-to')[0] ?? '')])].filter(
       (id) => isMessageId(id) && id !== messageId,
@@ -38,13 +38,13 @@ export async function parseHead(bytes: Buffer): Promise<Head> {
 }
 
 /** The fields of a mail with more than one author are read differently by different programs. */
-function authorOf(fields: readonly string[]): Head['from'] {
+function authorOf(fields: readonly string[], parsed: Email['from']): Head['from'] {
   const [field, ...more] = fields;
   if (field === undefined || field.length > maxFrom || more.length > 0) return undefined;
   const [author, ...others] = addressParser(field, { flatten: true });
   if (author?.address === undefined || others.length > 0 || !isAddress(author.address) || plainAddress(field) !== author.address) return undefined;
   const address = author.address.toLowerCase();
-  return { address, name: oneLine(decodeWords(author.name), 128) || address };
+  return { address, name: oneLine(parsed?.name ?? '', 128) || address };
 }
 
 /** Returns the address of a field that has one and no other: parsers that search for addresses find them also in names and comments. */

@@ -81,7 +81,7 @@ const attributeOf = (attributes: string, name: 'alt' | 'href'): string => {
   return quote === undefined ? (/^[^\s>]*/.exec(rest)?.[0] ?? '') : (rest.slice(1).split(quote, 1)[0] ?? '');
 };
 
-/** Writes lines of text, with spaces as a reader sees them. A line is kept in pieces: to look at its end would copy it each time. */
+/** Writes lines of text, with spaces as a reader sees them. A line is a list of texts: one that is joined would be copied each time. */
 class Writer {
   readonly #lines: string[] = [];
   #line: string[] = [];

@@ -5,7 +5,7 @@ import type { EmailConfig } from './email.ts';
 const connectMs = 30_000;
 /** Time that the server has for an answer. */
 const defaultAnswerMs = 15_000;
-/** Largest answer: parts of mails are read in pieces of at most a megabyte. */
+/** Largest answer: of a part of a mail at most a megabyte is read. */
 const maxLineLength = 4 * 1_048_576;
 const maxLiteralSize = 4 * 1_048_576;
 const maxResponseSize = 9 * 1_048_576;

@@ -6,7 +6,7 @@ import type { EmailConfig } from './email.ts';
 import { type Head, parseHead } from './head.ts';
 import type { ImapConnection } from './imap.ts';
 
-/** Of the header of one mail; what is behind it is not read. */
+/** Largest header; what is behind it is not read. */
 const maxHeaderBytes = 65_536;
 
 /** Everything about a mail but its body. */

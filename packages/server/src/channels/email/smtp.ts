@@ -5,7 +5,7 @@ import { domainOf, oneLine } from './address.ts';
 import type { ImapDeps } from './imap.ts';
 
 const loginMs = 30_000;
-/** From the login to the answer to the final dot: servers check mails before they answer. */
+/** Time from the login to the answer to the final dot: servers check mails before they answer. */
 const sendMs = 300_000;
 const maxAnswer = 65_536;
 /** Between two tries of what a server can't accept now; greylisting accepts it after some minutes. */
@@ -168,7 +168,7 @@ function resultOf(error: SmtpFailed, where: string): SendResult {
   const text = `${where}: ${message}`;
   if (isTooLarge) return { is: 'rejected', kind: 'size', text };
   if (code !== undefined && code >= 500 && phase !== 'login') return { is: 'rejected', kind: kindOf(code, answer), text };
-  // An announcement that the server stops is no answer to the mail.
+  // An announcement that the server stops does not answer the mail.
   if (code === undefined || code === 421) return phase === 'text' ? { is: 'ambiguous', text } : { is: 'notSent', text };
   return phase === 'login' ? { is: 'notSent', text } : { is: 'notSent', text, retryAfterMs: laterMs };
 }
