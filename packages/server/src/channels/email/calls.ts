@@ -1,6 +1,6 @@
 import type { Act, Download, FetchedMessage, LookUp, Place } from '../port.ts';
 import { isAddress, isMessageId } from './address.ts';
-import { ImapConnection, type ImapDeps, ImapFailed } from './imap.ts';
+import { ImapConnection, type WireDeps, ServerFailed } from './imap.ts';
 import { headerQuery, loadText, type Mail, mailOf, senderIdOf, threadOf } from './mail.ts';
 import { maxAttachmentBytes } from './platform.ts';
 
@@ -22,7 +22,7 @@ interface CallOptions {
 const failureKinds = { transient: 'unavailable', unauthorized: 'denied', missing: 'not_found', unreadable: 'unavailable' } as const;
 
 function failureOf(error: unknown): Failure {
-  if (!(error instanceof ImapFailed)) return { is: 'failed', kind: 'unavailable', text: 'The mails can’t be read' };
+  if (!(error instanceof ServerFailed)) return { is: 'failed', kind: 'unavailable', text: 'The mails can’t be read' };
   return { is: 'failed', kind: failureKinds[error.kind], text: error.message };
 }
 
@@ -31,7 +31,7 @@ const notAddress: Failure = { is: 'failed', kind: 'invalid', text: 'The conversa
 
 /** Stores a sent mail, unless the server has done so on its own. */
 export async function storeSent(
-  deps: ImapDeps,
+  deps: WireDeps,
   mailbox: string,
   mail: { readonly messageId: string; readonly raw: Buffer },
   { signal }: CallOptions,
@@ -42,7 +42,7 @@ export async function storeSent(
 
 /** Finds out whether a mail is among the sent ones. That it is not proves nothing: many servers store none. */
 export async function lookUpSent(
-  deps: ImapDeps,
+  deps: WireDeps,
   messageId: string,
   { signal, sinceMs }: CallOptions & { readonly sinceMs: number },
 ): Promise<LookUp> {
@@ -69,7 +69,7 @@ interface Found {
 
 /** Returns the newest mails of a conversation first, both ways as far as sent ones are stored. */
 export async function fetchMails(
-  deps: ImapDeps,
+  deps: WireDeps,
   place: Place,
   { signal, limit, before }: CallOptions & { readonly limit: number; readonly before?: string | undefined },
 ): Promise<Act<readonly FetchedMessage[]>> {
@@ -97,7 +97,7 @@ export async function fetchMails(
   }
 }
 
-function fetchedOf({ config }: ImapDeps, { mailbox, mail: { head, sentAtMs } }: Found, text: string): FetchedMessage {
+function fetchedOf({ config }: WireDeps, { mailbox, mail: { head, sentAtMs } }: Found, text: string): FetchedMessage {
   const { messageId = '', from, subject } = head;
   const isOwn = mailbox !== config.mailbox || from === undefined;
   return {
@@ -108,7 +108,7 @@ function fetchedOf({ config }: ImapDeps, { mailbox, mail: { head, sentAtMs } }: 
   };
 }
 
-async function findMails({ config, clock }: ImapDeps, imap: ImapConnection, mailbox: string, { conversationId, threadId }: Place): Promise<Found[]> {
+async function findMails({ config, clock }: WireDeps, imap: ImapConnection, mailbox: string, { conversationId, threadId }: Place): Promise<Found[]> {
   const isReceived = mailbox === config.mailbox;
   const uids = await imap.within(imap.client.search(isReceived ? { from: conversationId } : { to: conversationId }, { uid: true }));
   if (!Array.isArray(uids) || uids.length === 0) return [];
@@ -121,7 +121,7 @@ async function findMails({ config, clock }: ImapDeps, imap: ImapConnection, mail
 }
 
 /** Opens a file of a received mail; the connection ends with its stream. */
-export async function downloadFile(deps: ImapDeps, ref: string, { signal }: CallOptions): Promise<Download> {
+export async function downloadFile(deps: WireDeps, ref: string, { signal }: CallOptions): Promise<Download> {
   const [, validity, uid, part] = /^(\d{1,20}):(\d{1,10}):(\d{1,4}(?:\.\d{1,4}){0,9})$/.exec(ref) ?? [];
   if (uid === undefined || part === undefined) return { is: 'gone', text: 'This is not a file of a mail' };
   let imap: ImapConnection | undefined;
@@ -152,7 +152,7 @@ function gone(imap: ImapConnection, text: string): Download {
 function streamOf(
   content: AsyncIterable<unknown> & { on(event: 'error', listener: () => void): unknown },
   imap: ImapConnection,
-  { clock }: ImapDeps,
+  { clock }: WireDeps,
 ) {
   content.on('error', () => {});
   const cancel = clock.after(downloadMs, () => imap[Symbol.dispose]());
@@ -168,7 +168,7 @@ function streamOf(
 
 /** Carries out an action of `email.action` on a mail of the conversation. */
 export async function actOnMail(
-  deps: ImapDeps,
+  deps: WireDeps,
   name: string,
   params: Readonly<Record<string, unknown>>,
   { place, signal }: CallOptions & { readonly place: Place },
@@ -207,11 +207,11 @@ async function setFlag(imap: ImapConnection, uid: number, flag: string, isSet: b
   const done = await imap.within(
     isSet ? client.messageFlagsAdd(String(uid), [flag], { uid: true }) : client.messageFlagsRemove(String(uid), [flag], { uid: true }),
   );
-  if (!done) throw new ImapFailed('transient', 'The server did not change the flag');
+  if (!done) throw new ServerFailed('transient', 'The server did not change the flag');
 }
 
 /** Returns the UID of a mail that the conversation's correspondent wrote: a Message-ID alone could be that of anybody's mail. */
-async function findReceived({ clock }: ImapDeps, imap: ImapConnection, messageId: string, { conversationId }: Place): Promise<number | undefined> {
+async function findReceived({ clock }: WireDeps, imap: ImapConnection, messageId: string, { conversationId }: Place): Promise<number | undefined> {
   for (const uid of (await searchId(imap, messageId)).slice(-10)) {
     const fetched = await imap.within(imap.client.fetchOne(String(uid), headerQuery, { uid: true }));
     if (fetched === false) continue;

@@ -4,7 +4,7 @@ import { isAddress, oneLine } from './address.ts';
 import { actOnMail, downloadFile, fetchMails, lookUpSent, storeSent } from './calls.ts';
 import { compose, messageIdOf } from './compose.ts';
 import type { EmailKeys } from './config.ts';
-import { ImapConnection, type ImapDeps, ImapFailed } from './imap.ts';
+import { ImapConnection, type WireDeps, ServerFailed } from './imap.ts';
 import { maxAttachmentBytes } from './platform.ts';
 import { Quota } from './quota.ts';
 import { type Memory, Receiver } from './receive.ts';
@@ -15,6 +15,8 @@ export interface EmailConfig extends EmailKeys {
   /** Silence after which the server is asked for a sign of life, and time that it has for an answer. */
   readonly idleMs?: number;
   readonly answerMs?: number;
+  /** Largest answer of IMAP, in its smallest parts. */
+  readonly maxResponseTokens?: number;
 }
 
 export const openEmail: OpenWire<EmailConfig> = (deps) => new EmailAdapter(deps);
@@ -47,7 +49,7 @@ class EmailAdapter implements Adapter {
     } catch (error) {
       if (signal.aborted) return stopped;
       if (refused !== undefined) return refused;
-      if (error instanceof ImapFailed) return { ended: error.kind === 'unauthorized' ? 'unauthorized' : 'transient', text: error.message };
+      if (error instanceof ServerFailed) return { ended: error.kind === 'unauthorized' ? 'unauthorized' : 'transient', text: error.message };
       this.#deps.log.warn({ err: error }, 'Email: the connection failed');
       return { ended: 'transient', text: 'Failed to read the mails; the log says why' };
     } finally {
@@ -60,7 +62,7 @@ class EmailAdapter implements Adapter {
     const wire = await this.#wire();
     using imap = await ImapConnection.open(wire, config.mailbox, { signal });
     const smtp = await checkSmtp(wire, signal);
-    if (smtp.is !== 'ready') return signal.aborted ? stopped : { ended: smtp.is, text: smtp.text };
+    if (smtp.is !== 'ready') throw new ServerFailed(signal.aborted ? 'transient' : smtp.is, smtp.text);
     const receiver = await Receiver.create({ deps: this.#deps, imap, sink, signal, memory: this.#memory });
     sink.connected(config.address);
     // The connection is closed when this returns.
@@ -73,14 +75,14 @@ class EmailAdapter implements Adapter {
     if (!isAddress(conversationId)) return { is: 'rejected', kind: 'target', text: `Not an address: ${oneLine(conversationId, 100)}` };
     if (attachment !== undefined && attachment.bytes > maxAttachmentBytes)
       return { is: 'rejected', kind: 'size', text: `The file is larger than ${maxAttachmentBytes} bytes` };
-    let wire: ImapDeps;
+    let wire: WireDeps;
     let file: Uint8Array | undefined;
     try {
       wire = await this.#wire();
       file = await attachment?.read();
     } catch (error) {
       log.warn({ err: error }, 'Email: failed to prepare a mail');
-      return { is: 'notSent', text: error instanceof ImapFailed ? error.message : 'The file can’t be read' };
+      return { is: 'notSent', text: error instanceof ServerFailed ? error.message : 'The file can’t be read' };
     }
     const thread = threadId === undefined ? undefined : await this.#memory.threads.find(wire, conversationId, threadId, signal);
     const mail = await compose({ config, key, part, thread, file, nowMs: clock.now() }).catch((error: unknown) => {
@@ -125,18 +127,18 @@ class EmailAdapter implements Adapter {
     return 'is' in wire ? wire : actOnMail(wire, name, params, { place, signal });
   }
 
-  async #wire(): Promise<ImapDeps> {
+  async #wire(): Promise<WireDeps> {
     const { config, clock } = this.#deps;
     if (config.tlsCaPath === undefined) return { config, clock, ca: undefined };
     try {
       return { config, clock, ca: await readFile(config.tlsCaPath) };
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed';
-      throw new ImapFailed('transient', `The certificates of tlsCaPath can’t be read: ${code}`);
+      throw new ServerFailed('transient', `The certificates of tlsCaPath can’t be read: ${code}`);
     }
   }
 
-  async #wireOrFailure(): Promise<ImapDeps | { readonly is: 'failed'; readonly kind: 'unavailable'; readonly text: string }> {
+  async #wireOrFailure(): Promise<WireDeps | { readonly is: 'failed'; readonly kind: 'unavailable'; readonly text: string }> {
     return this.#wire().catch((error: unknown) => ({
       is: 'failed' as const,
       kind: 'unavailable' as const,

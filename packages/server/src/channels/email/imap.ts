@@ -9,9 +9,10 @@ const defaultAnswerMs = 15_000;
 const maxLineLength = 4 * 1_048_576;
 const maxLiteralSize = 4 * 1_048_576;
 const maxResponseSize = 9 * 1_048_576;
-const maxResponseTokens = 100_000;
+/** Ten thousand parts have less than half of it. */
+const defaultTokens = 400_000;
 
-export type ImapFailureKind =
+export type FailureKind =
   | 'transient'
   | 'unauthorized'
   /** The mailbox does not exist. */
@@ -20,17 +21,17 @@ export type ImapFailureKind =
   | 'unreadable';
 
 /** The server did not do what it was asked; the text has no secrets. */
-export class ImapFailed extends Error {
-  readonly kind: ImapFailureKind;
+export class ServerFailed extends Error {
+  readonly kind: FailureKind;
 
-  constructor(kind: ImapFailureKind, text: string) {
+  constructor(kind: FailureKind, text: string) {
     super(text);
-    this.name = 'ImapFailed';
+    this.name = 'ServerFailed';
     this.kind = kind;
   }
 }
 
-export interface ImapDeps {
+export interface WireDeps {
   readonly config: EmailConfig;
   readonly clock: WireClock;
   /** Certificates of `tlsCaPath`. */
@@ -40,11 +41,11 @@ export interface ImapDeps {
 /** A connection with one open mailbox. Every call has a deadline: a server that does not answer is left. */
 export class ImapConnection implements Disposable {
   readonly client: ImapFlow;
-  readonly #deps: ImapDeps;
+  readonly #deps: WireDeps;
   #box: MailboxObject | undefined;
   #isLate = false;
 
-  private constructor(deps: ImapDeps) {
+  private constructor(deps: WireDeps) {
     const { imap } = deps.config;
     this.#deps = deps;
     const isStartTls = imap.tls && imap.port === 143;
@@ -62,17 +63,17 @@ export class ImapConnection implements Disposable {
       maxLineLength,
       maxLiteralSize,
       maxResponseSize,
-      maxResponseTokens,
+      maxResponseTokens: deps.config.maxResponseTokens ?? defaultTokens,
     });
     // Its calls reject, too.
     this.client.on('error', () => {});
   }
 
-  /** Connects, logs in and opens a mailbox; rejects with `ImapFailed`. */
-  static async open(deps: ImapDeps, mailbox: string, { signal, readOnly = false }: { readonly signal: AbortSignal; readonly readOnly?: boolean }) {
+  /** Connects, logs in and opens a mailbox; rejects with `ServerFailed`. */
+  static async open(deps: WireDeps, mailbox: string, { signal, readOnly = false }: { readonly signal: AbortSignal; readonly readOnly?: boolean }) {
     const connection = new ImapConnection(deps);
     const stop = () => connection.client.close();
-    if (signal.aborted) throw new ImapFailed('transient', 'The channel stopped');
+    if (signal.aborted) throw new ServerFailed('transient', 'The channel stopped');
     signal.addEventListener('abort', stop, { once: true });
     connection.client.once('close', () => signal.removeEventListener('abort', stop));
     try {
@@ -94,7 +95,7 @@ export class ImapConnection implements Disposable {
   get box(): MailboxObject {
     const { mailbox } = this.client;
     if (typeof mailbox === 'object') this.#box = mailbox;
-    if (this.#box === undefined) throw new ImapFailed('transient', 'No mailbox is open');
+    if (this.#box === undefined) throw new ServerFailed('transient', 'No mailbox is open');
     return this.#box;
   }
 
@@ -102,7 +103,7 @@ export class ImapConnection implements Disposable {
     return this.client.usable;
   }
 
-  /** Returns what the work returns; rejects with `ImapFailed` when it fails, or has not ended in time. */
+  /** Returns what the work returns; rejects with `ServerFailed` when it fails, or has not ended in time. */
   async within<Value>(work: Promise<Value>, ms = this.#deps.config.answerMs ?? defaultAnswerMs): Promise<Value> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const cancel = this.#deps.clock.after(ms, () => {
@@ -123,21 +124,21 @@ export class ImapConnection implements Disposable {
     this.client.close();
   }
 
-  #failureOf(error: unknown): ImapFailed {
-    if (error instanceof ImapFailed) return error;
+  #failureOf(error: unknown): ServerFailed {
+    if (error instanceof ServerFailed) return error;
     const { host, port } = this.#deps.config.imap;
     const where = `${host}:${port} (IMAP)`;
-    if (this.#isLate) return new ImapFailed('transient', `${where} does not answer`);
+    if (this.#isLate) return new ServerFailed('transient', `${where} does not answer`);
     const code = textOf(error, 'code');
     const answer = textOf(error, 'serverResponseCode');
     if (hasFlag(error, 'authenticationFailed'))
       return answer === 'UNAVAILABLE'
-        ? new ImapFailed('transient', `${where} can’t check the login now`)
-        : new ImapFailed('unauthorized', `${where} refuses the login`);
+        ? new ServerFailed('transient', `${where} can’t check the login now`)
+        : new ServerFailed('unauthorized', `${where} refuses the login`);
     if (hasFlag(error, 'mailboxMissing') || answer === 'NONEXISTENT' || answer === 'TRYCREATE')
-      return new ImapFailed('missing', `${where} has no such mailbox`);
-    if (code !== undefined && unreadable.test(code)) return new ImapFailed('unreadable', `${where} sent what can’t be read: ${code}`);
-    return new ImapFailed('transient', `${where}: ${answer ?? code ?? 'the connection ended'}`);
+      return new ServerFailed('missing', `${where} has no such mailbox`);
+    if (code !== undefined && unreadable.test(code)) return new ServerFailed('unreadable', `${where} sent what can’t be read: ${code}`);
+    return new ServerFailed('transient', `${where}: ${answer ?? code ?? 'the connection ended'}`);
   }
 }
 

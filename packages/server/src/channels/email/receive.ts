@@ -4,7 +4,7 @@ import type { AdapterDeps, ReceivedMessage, Sink } from '../port.ts';
 import { advance, type Cursor, cursorIn, firstCursor, parseCursor, type Passed, wasThere } from './cursor.ts';
 import type { EmailConfig } from './email.ts';
 import { type Ignored, ignoredReason } from './head.ts';
-import { type ImapConnection, ImapFailed } from './imap.ts';
+import { type ImapConnection, ServerFailed } from './imap.ts';
 import { headerQuery, loadText, type Mail, mailOf, messageOf, threadOf } from './mail.ts';
 import type { Quota } from './quota.ts';
 import type { Threads } from './threads.ts';
@@ -14,6 +14,7 @@ const batchSize = 20;
 /** Time in which the server may say nothing before it is asked. */
 const defaultIdleMs = 30_000;
 const againMs = 1_000;
+const maxUnreadable = 1_000;
 const dayMs = 24 * 60 * 60_000;
 
 /** A message, or why a mail is none. */
@@ -64,7 +65,7 @@ export class Receiver {
     return receiver;
   }
 
-  /** Receives until the connection ends: rejects with `ImapFailed`. */
+  /** Receives until the connection ends: rejects with `ServerFailed`. */
   async run(): Promise<never> {
     const { imap, sink, deps } = this.#options;
     const idleMs = deps.config.idleMs ?? defaultIdleMs;
@@ -73,8 +74,7 @@ export class Receiver {
       try {
         while (await this.#receiveSome());
       } catch (error) {
-        if (error instanceof ImapFailed && error.kind === 'unreadable' && this.#reading !== undefined)
-          this.#options.memory.unreadable.add(`${this.#cursor.validity}:${this.#reading}`);
+        if (error instanceof ServerFailed && error.kind === 'unreadable') this.#noteUnreadable();
         throw error;
       }
       sink.alive();
@@ -82,9 +82,16 @@ export class Receiver {
       void imap.client.idle().catch(() => {});
       await this.#sleep(idleMs);
       await imap.within(imap.client.noop());
-      if (!imap.isOpen) throw new ImapFailed('transient', 'The server closed the connection');
-      if (String(imap.box.uidValidity) !== this.#cursor.validity) throw new ImapFailed('transient', 'The mailbox was made again');
+      if (!imap.isOpen) throw new ServerFailed('transient', 'The server closed the connection');
+      if (String(imap.box.uidValidity) !== this.#cursor.validity) throw new ServerFailed('transient', 'The mailbox was made again');
     }
+  }
+
+  #noteUnreadable(): void {
+    const { unreadable } = this.#options.memory;
+    if (this.#reading !== undefined) unreadable.add(`${this.#cursor.validity}:${this.#reading}`);
+    const [oldest] = unreadable;
+    if (unreadable.size > maxUnreadable && oldest !== undefined) unreadable.delete(oldest);
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -123,7 +130,7 @@ export class Receiver {
     const { uid, before } = this.#cursor;
     const query = { uid: `${uid + 1}:*`, ...(before !== undefined && { since: new Date(before.atMs - dayMs) }) };
     const found = await imap.within(imap.client.search(query, { uid: true }));
-    if (!Array.isArray(found)) throw new ImapFailed('transient', 'The server refused to search');
+    if (!Array.isArray(found)) throw new ServerFailed('transient', 'The server refused to search');
     return found.filter((one) => one > uid).toSorted((a, b) => a - b);
   }
 
@@ -157,7 +164,7 @@ export class Receiver {
       const reason = wasThere(this.#cursor, { ...passed, sentAtMs }) ? 'was_there' : ignoredReason(head, deps.config.address);
       return { passed, read: reason === undefined && head.from !== undefined ? await this.#receive(mail, head.from) : (reason ?? 'no_author') };
     } catch (error) {
-      if (error instanceof ImapFailed) throw error;
+      if (error instanceof ServerFailed) throw error;
       deps.log.warn({ uid, err: error }, 'Email: a mail can’t be parsed, and is passed over');
       return { passed: { uid, arrivedAtMs: this.#cursor.atMs, messageId: undefined }, read: 'unreadable' as const };
     }
@@ -189,7 +196,7 @@ export class Receiver {
       } catch (error) {
         deps.log.warn({ err: error }, 'Failed to store mails; they are tried again');
         await sleep(deps.clock, againMs, signal);
-        if (signal.aborted || !imap.isOpen) throw new ImapFailed('transient', 'The mails could not be stored');
+        if (signal.aborted || !imap.isOpen) throw new ServerFailed('transient', 'The mails could not be stored');
       }
     }
   }

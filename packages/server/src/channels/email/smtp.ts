@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { SendResult } from '../port.ts';
 import { domainOf, oneLine } from './address.ts';
-import type { ImapDeps } from './imap.ts';
+import type { WireDeps } from './imap.ts';
 
 const loginMs = 30_000;
 /** Time from the login to the answer to the final dot: servers check mails before they answer. */
@@ -39,12 +39,12 @@ class SmtpFailed extends Error {
 
 /** One SMTP session. Its phase is known from what the server asked for: the text of a mail is read only after a 354. */
 class Session {
-  readonly #deps: ImapDeps;
+  readonly #deps: WireDeps;
   readonly #connection: SMTPConnection;
   readonly #broken = Promise.withResolvers<never>();
   #phase: Evidence = 'login';
 
-  constructor(deps: ImapDeps) {
+  constructor(deps: WireDeps) {
     const { smtp, address } = deps.config;
     this.#deps = deps;
     const isStartTls = smtp.tls && startTlsPorts.has(smtp.port);
@@ -128,7 +128,7 @@ class Session {
 export type SmtpCheck = { readonly is: 'ready' } | { readonly is: 'unauthorized' | 'transient'; readonly text: string };
 
 /** Connects and logs in, and does nothing else. */
-export async function checkSmtp(deps: ImapDeps, signal: AbortSignal): Promise<SmtpCheck> {
+export async function checkSmtp(deps: WireDeps, signal: AbortSignal): Promise<SmtpCheck> {
   const session = new Session(deps);
   try {
     await session.login(signal);
@@ -146,7 +146,7 @@ export async function checkSmtp(deps: ImapDeps, signal: AbortSignal): Promise<Sm
 export type SmtpEnd = { readonly result: SendResult; readonly isLoginRefused: boolean };
 
 /** Sends a mail to one address; never rejects. */
-export async function sendOverSmtp(deps: ImapDeps, to: string, raw: Buffer, signal: AbortSignal): Promise<SmtpEnd> {
+export async function sendOverSmtp(deps: WireDeps, to: string, raw: Buffer, signal: AbortSignal): Promise<SmtpEnd> {
   const session = new Session(deps);
   try {
     await session.login(signal);
@@ -160,7 +160,7 @@ export async function sendOverSmtp(deps: ImapDeps, to: string, raw: Buffer, sign
   }
 }
 
-const whereOf = ({ config: { smtp } }: ImapDeps): string => `${smtp.host}:${smtp.port} (SMTP)`;
+const whereOf = ({ config: { smtp } }: WireDeps): string => `${smtp.host}:${smtp.port} (SMTP)`;
 const isRefusedLogin = ({ isLogin, code }: SmtpFailed): boolean => isLogin && (code === undefined || code >= 500);
 
 function resultOf(error: SmtpFailed, where: string): SendResult {

@@ -1,6 +1,6 @@
 import { isMessageId } from './address.ts';
 import { parseHead } from './head.ts';
-import { ImapConnection, type ImapDeps } from './imap.ts';
+import { ImapConnection, type WireDeps } from './imap.ts';
 import { headerQuery } from './mail.ts';
 
 /** What an answer needs to know of the mails before it. */
@@ -27,7 +27,7 @@ export class Threads {
   }
 
   /** Returns what is known of a thread; the thread alone when the mailbox can't be asked, or has nothing of it any more. */
-  async find(deps: ImapDeps, address: string, threadId: string, signal: AbortSignal): Promise<Thread> {
+  async find(deps: WireDeps, address: string, threadId: string, signal: AbortSignal): Promise<Thread> {
     const known = this.#known.get(`${address} ${threadId}`);
     if (known !== undefined) return known;
     const found = await searchThread(deps, address, threadId, signal).catch(() => undefined);
@@ -39,7 +39,7 @@ export class Threads {
 const shorten = (chain: readonly string[]): readonly string[] =>
   chain.length <= maxChain ? chain : [...chain.slice(0, 1), ...chain.slice(1 - maxChain)];
 
-async function searchThread(deps: ImapDeps, address: string, threadId: string, signal: AbortSignal): Promise<Thread | undefined> {
+async function searchThread(deps: WireDeps, address: string, threadId: string, signal: AbortSignal): Promise<Thread | undefined> {
   if (!isMessageId(threadId)) return undefined;
   using imap = await ImapConnection.open(deps, deps.config.mailbox, { signal, readOnly: true });
   const { client } = imap;
