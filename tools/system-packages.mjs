@@ -15,7 +15,7 @@ export const systemPackages = [
   { package: 'gnome-keyring', command: 'gnome-keyring-daemon', neededBy: 'packages/server/src/kernel/testing/secret-service.ts' },
   { package: 'ngircd', command: 'ngircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
   { package: 'inspircd', command: 'inspircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
-  { package: 'dovecot-imapd', command: 'dovecot', neededBy: 'packages/server/src/channels/email/email.test.ts' },
+  { package: 'dovecot-imapd', command: 'dovecot', neededBy: 'packages/server/src/channels/email/receive.test.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 
