@@ -92,6 +92,7 @@ export {
   windowBudgets,
   UnattendedApprovals,
 } from './shared/agent-config.ts';
+export { telegramActions } from './shared/actions/telegram.ts';
 export { ChannelCapabilities, type ChannelState, type ChannelVerdict, type DeliveryState } from './shared/channel.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';

@@ -2,6 +2,7 @@ import { AgentId, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { emailKeys } from '../../../channels/email/config.ts';
 import { ircKeys } from '../../../channels/irc/config.ts';
+import { telegramKeys } from '../../../channels/telegram/config.ts';
 
 /** Keys that every platform has: the agent, and the people that it answers. */
 const people = () => ({
@@ -40,7 +41,7 @@ const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/,
 
 /** Section `channels` of config.yaml: instances by name. */
 export const ChannelsConfig = once(() =>
-  z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('email', emailKeys()), instanceOf('irc', ircKeys())])),
+  z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('email', emailKeys()), instanceOf('irc', ircKeys()), instanceOf('telegram', telegramKeys())])),
 );
 export type ChannelsConfig = z.output<ReturnType<typeof ChannelsConfig>>;
 export type InstanceConfig = ChannelsConfig[string];

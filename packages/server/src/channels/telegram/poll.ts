@@ -1,0 +1,144 @@
+import { GrammyError } from 'grammy';
+import { sleep } from '../../kernel/timers.ts';
+import { RequestFailed } from '../http.ts';
+import type { AdapterDeps, Ended, ReceivedMessage, Sink } from '../port.ts';
+import { type BotApi, pollSeconds } from './api.ts';
+import { messageOf, type Us } from './message.ts';
+import { retryAfterMs } from './outcome.ts';
+import { numberOf, parseUpdate } from './update.ts';
+
+type Deps = Pick<AdapterDeps<unknown>, 'clock' | 'log'>;
+
+/** Pause after messages could not be stored. */
+const againMs = 1_000;
+const stopped: Ended = { ended: 'stopped', text: 'Stopped' };
+const kinds = ['message', 'edited_message', 'callback_query'] as const;
+
+interface Batch {
+  readonly messages: readonly ReceivedMessage[];
+  /** Ids of presses, which wait for a sign that they were taken in. */
+  readonly presses: readonly string[];
+  readonly cursor: number;
+}
+
+/** Receives until `signal` aborts or the connection ends. Telegram drops an update when a poll asks for the next one: only after it is stored. */
+export class Poll {
+  readonly #deps: Deps;
+  readonly #api: BotApi;
+  readonly #sink: Sink;
+  readonly #signal: AbortSignal;
+  readonly #answers = new Set<Promise<unknown>>();
+
+  constructor(deps: Deps, api: BotApi, sink: Sink, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#api = api;
+    this.#sink = sink;
+    this.#signal = signal;
+  }
+
+  async run(): Promise<Ended> {
+    try {
+      const { id, username } = await this.#ask((signal) => this.#api.getMe(signal));
+      await this.#ask((signal) => this.#api.deleteWebhook({ drop_pending_updates: false }, signal));
+      return await this.#receive({ id, username });
+    } catch (error) {
+      return this.#signal.aborted ? stopped : endOf(error);
+    } finally {
+      await Promise.all(this.#answers);
+    }
+  }
+
+  async #receive(us: Us): Promise<Ended> {
+    const { cursor } = this.#sink;
+    let last = cursor === undefined ? undefined : Number(cursor);
+    for (let isFirst = true; !this.#signal.aborted; isFirst = false) {
+      const updates = await this.#poll(last, isFirst ? 0 : pollSeconds);
+      if (isFirst) this.#sink.connected(`@${us.username}`);
+      if (updates.length === 0) continue;
+      const batch = this.#read(updates, us);
+      if (batch === undefined) return { ended: 'transient', text: 'Telegram sent updates that cannot be read' };
+      if (!(await this.#store(batch))) continue;
+      last = batch.cursor;
+      for (const id of batch.presses) this.#answer(id);
+    }
+    return stopped;
+  }
+
+  /** The first poll does not wait: its answer is the proof that polling works. */
+  #poll(last: number | undefined, timeout: number): Promise<readonly unknown[]> {
+    return this.#ask((signal) =>
+      this.#api.getUpdates({ ...(last !== undefined && { offset: last + 1 }), timeout, allowed_updates: kinds }, signal),
+    );
+  }
+
+  /** Returns the answer; waits as long as Telegram says when it is asked too often. */
+  async #ask<Result>(call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        const result = await call(this.#signal);
+        this.#sink.alive();
+        return result;
+      } catch (error) {
+        const waitMs = error instanceof GrammyError ? retryAfterMs(error) : undefined;
+        if (waitMs === undefined || this.#signal.aborted) throw error;
+        this.#sink.alive();
+        this.#deps.log.warn({ waitMs }, 'Telegram is asked too often; waiting');
+        await sleep(this.#deps.clock, waitMs, this.#signal);
+      }
+    }
+  }
+
+  /** Returns undefined when no update has a number: nothing could be confirmed. */
+  #read(updates: readonly unknown[], us: Us): Batch | undefined {
+    const { clock, log } = this.#deps;
+    const messages: ReceivedMessage[] = [];
+    const presses: string[] = [];
+    let cursor: number | undefined;
+    for (const one of updates) {
+      const number = numberOf(one);
+      const update = parseUpdate(one);
+      if (number === undefined || update === undefined) log.warn({ updateId: number }, 'Skipped an update of Telegram that cannot be read');
+      if (number === undefined) continue;
+      cursor = Math.max(cursor ?? number, number);
+      const message = update && messageOf(update, String(number), us, clock.now());
+      if (message !== undefined) messages.push(message);
+      if (update?.callback_query !== undefined) presses.push(update.callback_query.id);
+    }
+    return cursor === undefined ? undefined : { messages, presses, cursor };
+  }
+
+  /** Returns whether the messages are stored: otherwise they are received again. */
+  async #store({ messages, cursor }: Batch): Promise<boolean> {
+    const { clock, log } = this.#deps;
+    try {
+      await this.#sink.take(messages, String(cursor));
+      return true;
+    } catch (error) {
+      log.warn({ err: error }, 'Failed to store messages of Telegram; they are received again');
+      await sleep(clock, againMs, this.#signal);
+      return false;
+    }
+  }
+
+  /** Ends the progress sign of a pressed button; nothing depends on it. */
+  #answer(id: string): void {
+    const answered = this.#api
+      .answerCallbackQuery({ callback_query_id: id }, this.#signal)
+      .catch(() => this.#deps.log.debug({}, 'Failed to answer the press of a button'))
+      .finally(() => this.#answers.delete(answered));
+    this.#answers.add(answered);
+  }
+}
+
+function endOf(error: unknown): Ended {
+  if (error instanceof RequestFailed) return { ended: 'transient', text: error.message };
+  if (!(error instanceof GrammyError)) return { ended: 'transient', text: 'Polling failed' };
+  const { error_code: code, description } = error;
+  if (code === 401 || code === 404)
+    return { ended: 'unauthorized', text: `Telegram does not accept the token (${description}): copy it again from @BotFather, or check apiUrl` };
+  if (code !== 409) return { ended: 'transient', text: description };
+  const cause = /webhook/i.test(description)
+    ? 'another program set a webhook for this bot'
+    : 'another program receives the messages of this bot';
+  return { ended: 'conflict', text: `${cause}: stop it, or give it a bot of its own (${description})` };
+}
