@@ -2,6 +2,7 @@ export { type AuthorizationServer, startAuthorizationServer } from './authorizat
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { copyHome } from './copy-home.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
+export { type FakeTelegram, startFakeTelegram, type TelegramFault, type TelegramPerson } from './fake-telegram.ts';
 export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';
 export { hasMailServer, type MailFault, type MailServer, startMailServer } from './mail-server.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';

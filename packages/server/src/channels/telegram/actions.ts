@@ -1,5 +1,4 @@
 import { telegramActions } from '@gatehouse/contract';
-import { GrammyError } from 'grammy';
 import * as z from 'zod';
 import type { Act, Place } from '../port.ts';
 import type { BotApi } from './api.ts';
@@ -115,10 +114,6 @@ const runs: { readonly [Key in Name]: Run<Key> } = {
 };
 
 const iconOf = (icon: string | undefined) => (icon === undefined ? {} : { icon_custom_emoji_id: icon });
-
-/** Changes that are made already: repeating them is no error. */
-const isMade = (error: unknown): boolean =>
-  error instanceof GrammyError && error.error_code === 400 && /(?:chat title|description|topic) is not modified|topic_not_modified/i.test(error.description);
 
 const isName = (name: string): name is Name => Object.hasOwn(runs, name);
 

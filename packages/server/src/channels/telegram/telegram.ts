@@ -87,9 +87,9 @@ class TelegramAdapter implements Adapter {
     return this.#act(messageTargetOf(message), (target) => this.#api.deleteMessage(target, signal));
   }
 
-  /** A bot has one reaction to a message: the new one replaces it. Telegram knows which emoji are permitted. */
+  /** A bot has one reaction to a message: the new one replaces it. Telegram knows its emoji without a variation selector. */
   react(message: MessageRef, emoji: string, { signal }: Options) {
-    const reaction = [{ type: 'emoji', emoji: emoji as ReactionTypeEmoji['emoji'] }] as const;
+    const reaction = [{ type: 'emoji', emoji: emoji.replaceAll('\u{FE0F}', '') as ReactionTypeEmoji['emoji'] }] as const;
     return this.#act(messageTargetOf(message), (target) => this.#api.setMessageReaction({ ...target, reaction: [...reaction] }, signal));
   }
 

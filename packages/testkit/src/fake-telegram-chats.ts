@@ -1,0 +1,669 @@
+import type { CallParams, SentFile } from './fake-telegram-calls.ts';
+import { isFile } from './fake-telegram-calls.ts';
+import { parseTelegramHtml, type TelegramEntity } from './fake-telegram-html.ts';
+
+export interface TelegramPerson {
+  readonly id: number;
+  readonly first_name: string;
+  readonly last_name?: string;
+  readonly username?: string;
+  readonly is_bot?: boolean;
+}
+
+export interface TelegramGroup {
+  /** Negative. */
+  readonly id: number;
+  readonly title: string;
+  readonly isForum?: boolean;
+  readonly members: readonly TelegramPerson[];
+  /** The first member is the owner. */
+  readonly bot?: 'member' | 'administrator';
+}
+
+export type TelegramFileKind = 'photo' | 'document' | 'voice' | 'audio' | 'video' | 'video_note' | 'animation' | 'sticker';
+
+/** A message as people see it. */
+export interface ShownMessage {
+  readonly messageId: number;
+  readonly threadId: number | undefined;
+  readonly from: number;
+  /** Or the caption. */
+  readonly text: string;
+  readonly entities: readonly TelegramEntity[];
+  readonly file: { readonly kind: TelegramFileKind; readonly name: string; readonly bytes: Uint8Array } | undefined;
+  readonly poll: readonly string[] | undefined;
+  /** Labels. */
+  readonly buttons: readonly (readonly string[])[];
+  readonly replyTo: number | undefined;
+  /** Of the bot. */
+  readonly reactions: readonly string[];
+  readonly isEdited: boolean;
+  readonly hasPreview: boolean;
+}
+
+interface Button {
+  readonly text: string;
+  readonly callback_data: string;
+}
+
+interface Message extends Omit<ShownMessage, 'buttons'> {
+  readonly date: number;
+  readonly keyboard: readonly (readonly Button[])[];
+  readonly extra: object;
+}
+
+interface Member {
+  readonly user: TelegramPerson;
+  status: 'creator' | 'administrator' | 'member' | 'kicked' | 'left';
+  rights: readonly string[];
+}
+
+interface Chat {
+  readonly id: number;
+  readonly type: 'private' | 'group' | 'supergroup';
+  title: string;
+  description: string;
+  readonly isForum: boolean;
+  readonly members: Map<number, Member>;
+  readonly messages: Map<number, Message>;
+  readonly topics: Map<number, { name: string; isClosed: boolean }>;
+  readonly pinned: Set<number>;
+  isBlocked: boolean;
+  movedTo: number | undefined;
+  lastId: number;
+}
+
+/** A refusal of the Bot API. */
+export class Refused extends Error {
+  readonly code: number;
+  readonly parameters: object | undefined;
+
+  constructor(code: number, description: string, parameters?: object) {
+    super(description);
+    this.code = code;
+    this.parameters = parameters;
+  }
+}
+
+const bad = (what: string): Refused => new Refused(400, `Bad Request: ${what}`);
+const maxText = 4_096;
+const maxCaption = 1_024;
+const maxPhoto = 10_485_760;
+const maxDownload = 20_971_520;
+const iconColours = [7_322_096, 16_766_590, 13_338_331, 9_367_192, 16_749_490, 16_478_047];
+const reactions =
+  '👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 😈 😴 😭 🤓 👻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 😡'.split(
+    ' ',
+  );
+const actions = ['typing', 'upload_photo', 'upload_document', 'upload_voice', 'upload_video', 'record_voice', 'choose_sticker'];
+const fileKinds: Readonly<Record<string, TelegramFileKind>> = {
+  sendPhoto: 'photo',
+  sendDocument: 'document',
+  sendVoice: 'voice',
+  sendAudio: 'audio',
+  sendVideo: 'video',
+  sendSticker: 'sticker',
+};
+
+export interface SayOptions {
+  /** The group; the direct chat with the person when absent. */
+  readonly chat?: number;
+  readonly thread?: number;
+  readonly replyTo?: number;
+  readonly file?: { readonly kind: TelegramFileKind; readonly name?: string; readonly type?: string; readonly bytes: Uint8Array };
+  /** Writes as the group, as anonymous administrators do, or as a channel. */
+  readonly as?: { readonly id: number; readonly title: string; readonly type: 'supergroup' | 'channel' };
+  /** In addition to those that Telegram finds in a text. */
+  readonly entities?: readonly object[];
+  /** Further fields of the message. */
+  readonly fields?: object;
+}
+
+export interface ChatsOptions {
+  readonly bot: TelegramPerson & { readonly username: string };
+  /** Privacy mode is off. */
+  readonly seesAll: boolean;
+  readonly now: () => number;
+  readonly push: (kind: string, update: object) => void;
+}
+
+/** The chats of a fake Telegram: what the bot's methods do, what people do, and what everybody sees. */
+export class TelegramChats {
+  readonly #options: ChatsOptions;
+  readonly #chats = new Map<number, Chat>();
+  readonly #files = new Map<string, { readonly path: string; readonly kind: TelegramFileKind; readonly name: string; readonly bytes: Uint8Array }>();
+  readonly #presses = new Map<string, boolean>();
+  /** Chats and topics in which the bot was seen typing. */
+  readonly typing: (readonly [number, number | undefined])[] = [];
+  #ids = 0;
+
+  constructor(options: ChatsOptions) {
+    this.#options = options;
+  }
+
+  addGroup({ id, title, isForum = false, members, bot = 'member' }: TelegramGroup): void {
+    const { bot: us } = this.#options;
+    const all = [...members.map((user, index): Member => ({ user, status: index === 0 ? 'creator' : 'member', rights: [] }))];
+    this.#addChat(id, id < -1_000_000_000 ? 'supergroup' : 'group', title, isForum, [...all, { user: us, status: bot, rights: [] }]);
+  }
+
+  addTopic(chat: number, name: string, by?: TelegramPerson): number {
+    const { topics } = this.#chat(chat);
+    const id = this.#nextId(chat);
+    topics.set(id, { name, isClosed: false });
+    const creator = by ?? this.#options.bot;
+    this.#store(chat, { messageId: id, from: creator.id, threadId: id, extra: { forum_topic_created: { name, icon_color: iconColours[0] } } });
+    return id;
+  }
+
+  /** A group becomes a supergroup. */
+  migrate(from: number, to: number): void {
+    const chat = this.#chat(from);
+    this.#addChat(to, 'supergroup', chat.title, false, [...chat.members.values()]);
+    chat.movedTo = to;
+  }
+
+  /** A person blocks the bot, or a group removes it. */
+  block(chat: number, isBlocked = true): void {
+    this.#chat(chat).isBlocked = isBlocked;
+  }
+
+  /** Everybody's messages of a chat, without deleted ones. */
+  shown(chat: number): readonly ShownMessage[] {
+    return [...(this.#chats.get(chat)?.messages.values() ?? [])]
+      .filter(({ extra }) => !('forum_topic_created' in extra))
+      .map(({ keyboard, date: _date, extra: _extra, ...message }) => ({ ...message, buttons: keyboard.map((row) => row.map(({ text }) => text)) }));
+  }
+
+  /** The messages of the bot in a chat. */
+  said(chat: number): readonly ShownMessage[] {
+    return this.shown(chat).filter(({ from }) => from === this.#options.bot.id);
+  }
+
+  group(chat: number) {
+    const { title, description, pinned, topics, members } = this.#chat(chat);
+    return {
+      title,
+      description,
+      pinned: [...pinned],
+      topics: [...topics].map(([id, { name, isClosed }]) => ({ id, name, isClosed })),
+      members: [...members.values()].map(({ user, status, rights }) => ({ id: user.id, status, rights })),
+    };
+  }
+
+  isAnswered(press: string): boolean {
+    return this.#presses.get(press) === true;
+  }
+
+  /** A person writes; returns the id of the message. */
+  say(from: TelegramPerson, text: string, options: SayOptions = {}): number {
+    const chat = options.chat ?? this.#direct(from);
+    const { file, thread, replyTo, as, fields } = options;
+    const messageId = this.#nextId(chat);
+    const stored = file && this.#addFile(file.kind, file.name ?? '', file.bytes);
+    const entities = [...this.#found(text), ...(options.entities ?? [])];
+    const sender = as === undefined ? from : as.type === 'channel' ? { id: 136_817_688, is_bot: true, first_name: 'Channel', username: 'Channel_Bot' } : { id: 1_087_968_824, is_bot: true, first_name: 'Group', username: 'GroupAnonymousBot' };
+    const extra = {
+      from: userOf(sender),
+      ...(as !== undefined && { sender_chat: as }),
+      ...(stored && fileFields(stored.id, file)),
+      ...(file === undefined ? text !== '' && { text, entities } : text !== '' && { caption: text, caption_entities: entities }),
+      ...fields,
+    };
+    this.#store(chat, { messageId, from: from.id, threadId: thread, text, replyTo, extra, ...(stored && { file: stored.file }) });
+    if (this.#reaches(chat, messageId, text)) this.#options.push('message', this.#apiOf(chat, messageId));
+    return messageId;
+  }
+
+  /** A person changes a message. */
+  change(chat: number, messageId: number, text: string): void {
+    const message = this.#message(chat, messageId, 'edit');
+    const extra = { ...message.extra, text, entities: this.#found(text), edit_date: this.#seconds() };
+    this.#chat(chat).messages.set(messageId, { ...message, text, extra, isEdited: true });
+    if (this.#reaches(chat, messageId, text)) this.#options.push('edited_message', this.#apiOf(chat, messageId));
+  }
+
+  /** A person presses a button below a message; returns the id of the press. */
+  press(by: TelegramPerson, chat: number, messageId: number, label: string): string {
+    const message = this.#message(chat, messageId, 'press');
+    const button = message.keyboard.flat().find(({ text }) => text === label);
+    if (button === undefined) throw new Error(`No button ${label}`);
+    const id = String(7_000_000 + (this.#ids += 1));
+    this.#presses.set(id, false);
+    this.#options.push('callback_query', {
+      id,
+      from: userOf(by),
+      message: this.#apiOf(chat, messageId),
+      chat_instance: '1',
+      data: button.callback_data,
+    });
+    return id;
+  }
+
+  /** Returns a file by its path. */
+  fileAt(path: string): Uint8Array | undefined {
+    return [...this.#files.values()].find((file) => file.path === path)?.bytes;
+  }
+
+  /** Carries out a call of the bot. */
+  call(method: string, params: CallParams): unknown {
+    const text = (name: string) => (typeof params[name] === 'string' ? params[name] : undefined);
+    const number = (name: string) => (typeof params[name] === 'number' ? params[name] : undefined);
+    const chat = number('chat_id') ?? 0;
+    const id = number('message_id') ?? 0;
+    const thread = number('message_thread_id');
+    const user = number('user_id') ?? 0;
+    switch (method) {
+      case 'sendMessage':
+        return this.#sendText(chat, params);
+      case 'sendPhoto':
+      case 'sendDocument':
+      case 'sendVoice':
+      case 'sendAudio':
+      case 'sendVideo':
+      case 'sendSticker':
+        return this.#sendFile(chat, fileKinds[method] ?? 'document', params);
+      case 'sendPoll':
+        return this.#sendPoll(chat, params);
+      case 'sendChatAction':
+        this.#writable(chat, thread);
+        if (!actions.includes(text('action') ?? '')) throw bad('wrong parameter action in request');
+        this.typing.push([chat, thread]);
+        return true;
+      case 'editMessageText':
+        return this.#edit(chat, id, params, false);
+      case 'editMessageCaption':
+        return this.#edit(chat, id, params, true);
+      case 'deleteMessage': {
+        const message = this.#message(chat, id, 'delete');
+        if (message.from !== this.#options.bot.id && this.#chat(chat).type !== 'private' && !this.#isAdmin(chat)) throw bad("message can't be deleted");
+        return this.#chat(chat).messages.delete(id);
+      }
+      case 'setMessageReaction':
+        return this.#react(chat, id, (params['reaction'] ?? []) as readonly { readonly type?: string; readonly emoji?: string }[]);
+      case 'answerCallbackQuery':
+        if (!this.#presses.has(text('callback_query_id') ?? '')) throw bad('query is too old and response timeout expired or query ID is invalid');
+        this.#presses.set(text('callback_query_id') ?? '', true);
+        return true;
+      case 'getFile':
+        return this.#getFile(text('file_id') ?? '');
+      case 'pinChatMessage':
+        this.#message(chat, id, 'pin');
+        this.#needAdmin(chat, 'manage pinned messages in the chat');
+        this.#chat(chat).pinned.add(id);
+        return true;
+      case 'unpinChatMessage':
+        this.#needAdmin(chat, 'manage pinned messages in the chat');
+        if (!this.#chat(chat).pinned.delete(id)) throw bad('message to unpin not found');
+        return true;
+      case 'getChat': {
+        const { description, isForum } = this.#writable(chat);
+        return { ...this.#chatOf(chat), ...(description !== '' && { description }), ...(isForum && { is_forum: true }), accent_color_id: 0, max_reaction_count: 11 };
+      }
+      case 'getChatMemberCount':
+        return this.#present(chat).length;
+      case 'getChatAdministrators':
+        return this.#present(chat)
+          .filter(({ status }) => status !== 'member')
+          .map(({ user: one, status }) => ({ user: userOf(one), status, is_anonymous: false }));
+      case 'setChatTitle':
+        this.#needAdmin(chat, 'change chat title');
+        if (this.#chat(chat).title === text('title')) throw bad('chat title is not modified');
+        this.#chat(chat).title = text('title') ?? '';
+        return true;
+      case 'setChatDescription':
+        this.#needAdmin(chat, 'set chat description');
+        if (this.#chat(chat).description === (text('description') ?? '')) throw bad('chat description is not modified');
+        this.#chat(chat).description = text('description') ?? '';
+        return true;
+      case 'banChatMember':
+        return this.#setMember(chat, user, 'kicked');
+      case 'unbanChatMember':
+        return this.#unban(chat, user, params['only_if_banned'] === true);
+      case 'promoteChatMember': {
+        const rights = Object.keys(params).filter((name) => name.startsWith('can_') && params[name] === true);
+        return this.#setMember(chat, user, rights.length > 0 ? 'administrator' : 'member', rights);
+      }
+      case 'createForumTopic': {
+        this.#forum(chat);
+        const colour = number('icon_color') ?? iconColours[0];
+        if (!iconColours.includes(colour ?? 0)) throw bad('TOPIC_ICON_COLOR_INVALID');
+        return { message_thread_id: this.addTopic(chat, text('name') ?? ''), name: text('name'), icon_color: colour };
+      }
+      case 'editForumTopic': {
+        const topic = this.#topic(chat, thread ?? 0);
+        const name = text('name') ?? topic.name;
+        if (name === topic.name && text('icon_custom_emoji_id') === undefined) throw bad('TOPIC_NOT_MODIFIED');
+        topic.name = name;
+        return true;
+      }
+      case 'closeForumTopic':
+      case 'reopenForumTopic': {
+        const topic = this.#topic(chat, thread ?? 0);
+        const isClosed = method === 'closeForumTopic';
+        if (topic.isClosed === isClosed) throw bad('TOPIC_NOT_MODIFIED');
+        topic.isClosed = isClosed;
+        return true;
+      }
+      default:
+        // Without effect on what people see.
+        return true;
+    }
+  }
+
+  #sendText(chat: number, params: CallParams): object {
+    const { text, entities } = parsed(params['text'], params['parse_mode']);
+    if (text === '') throw bad('message text is empty');
+    if (text.length > maxText) throw bad('message is too long');
+    const preview = params['link_preview_options'] as { readonly is_disabled?: boolean } | undefined;
+    return this.#send(chat, params, { text, entities, hasPreview: /https?:/.test(text) && preview?.is_disabled !== true, extra: { text, entities } });
+  }
+
+  #sendFile(chat: number, kind: TelegramFileKind, params: CallParams): object {
+    const given = params[kind];
+    const known = typeof given === 'string' ? this.#files.get(given) : undefined;
+    if (!isFile(given) && known === undefined) throw bad('wrong file identifier/HTTP URL specified');
+    const file: SentFile = isFile(given) ? given : (known as SentFile);
+    if (kind === 'photo' && file.bytes.byteLength > maxPhoto) throw bad(`file of size ${file.bytes.byteLength} bytes is too big for a photo`);
+    if (kind === 'photo' && !isImage(file.bytes)) throw bad('IMAGE_PROCESS_FAILED');
+    const { text, entities } = parsed(params['caption'] ?? '', params['parse_mode']);
+    if (text.length > maxCaption) throw bad('message caption is too long');
+    this.#writable(chat, params['message_thread_id'] as number | undefined);
+    const stored = this.#addFile(kind, file.name, file.bytes);
+    const extra = { ...fileFields(stored.id, { kind, ...file }), ...(text !== '' && { caption: text, caption_entities: entities }) };
+    return this.#send(chat, params, { text, entities, file: stored.file, extra });
+  }
+
+  #sendPoll(chat: number, params: CallParams): object {
+    const options = (params['options'] as readonly { readonly text?: string }[]).map((one) => one.text ?? '');
+    const question = String(params['question']);
+    if (question === '' || question.length > 300) throw bad('poll question length must be between 1 and 300');
+    if (options.length < 2 || options.length > 12 || options.some((one) => one === '' || one.length > 100)) throw bad('poll must have 2-12 options');
+    const poll = { id: String((this.#ids += 1)), question, options: options.map((one) => ({ text: one, voter_count: 0 })), total_voter_count: 0 };
+    return this.#send(chat, params, { text: question, poll: options, extra: { poll } });
+  }
+
+  #send(chat: number, params: CallParams, message: Partial<Message>): object {
+    const thread = params['message_thread_id'] as number | undefined;
+    const { messages } = this.#writable(chat, thread);
+    const reply = params['reply_parameters'] as { readonly message_id: number; readonly allow_sending_without_reply?: boolean } | undefined;
+    const isThere = reply !== undefined && messages.has(reply.message_id);
+    if (reply !== undefined && !isThere && reply.allow_sending_without_reply !== true) throw bad('message to be replied not found');
+    const keyboard = keyboardOf(params['reply_markup']);
+    const messageId = this.#nextId(chat);
+    const extra = { from: userOf(this.#options.bot), ...message.extra, ...(keyboard.length > 0 && { reply_markup: { inline_keyboard: keyboard } }) };
+    this.#store(chat, {
+      ...message,
+      messageId,
+      from: this.#options.bot.id,
+      threadId: thread,
+      keyboard,
+      extra,
+      ...(isThere && { replyTo: reply.message_id }),
+    });
+    return this.#apiOf(chat, messageId);
+  }
+
+  #edit(chat: number, id: number, params: CallParams, isCaption: boolean): object {
+    this.#writable(chat);
+    const message = this.#message(chat, id, 'edit');
+    if (message.from !== this.#options.bot.id) throw bad("message can't be edited");
+    if (!isCaption && message.file !== undefined) throw bad('there is no text in the message to edit');
+    if (isCaption && message.file === undefined) throw bad('there is no caption in the message to edit');
+    const { text, entities } = parsed(params[isCaption ? 'caption' : 'text'] ?? '', params['parse_mode']);
+    if (!isCaption && text === '') throw bad('message text is empty');
+    if (text.length > (isCaption ? maxCaption : maxText)) throw bad(isCaption ? 'message caption is too long' : 'message is too long');
+    const keyboard = keyboardOf(params['reply_markup']);
+    const same = JSON.stringify([text, entities, keyboard]) === JSON.stringify([message.text, message.entities, message.keyboard]);
+    if (same)
+      throw bad(
+        'message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message',
+      );
+    const shown = isCaption ? { caption: text, caption_entities: entities } : { text, entities };
+    const extra = { ...message.extra, ...shown, edit_date: this.#seconds(), reply_markup: { inline_keyboard: keyboard } };
+    this.#chat(chat).messages.set(id, { ...message, text, entities, keyboard, extra, isEdited: true });
+    return this.#apiOf(chat, id);
+  }
+
+  #react(chat: number, id: number, wanted: readonly { readonly type?: string; readonly emoji?: string }[]): true {
+    this.#writable(chat);
+    const message = this.#message(chat, id, 'react');
+    if (wanted.length > 1) throw bad('REACTIONS_TOO_MANY');
+    if (wanted.some(({ type, emoji = '' }) => type !== 'emoji' || !reactions.includes(emoji))) throw bad('REACTION_INVALID');
+    this.#chat(chat).messages.set(id, { ...message, reactions: wanted.map(({ emoji = '' }) => emoji) });
+    return true;
+  }
+
+  #getFile(id: string): object {
+    const file = this.#files.get(id);
+    if (file === undefined) throw bad('invalid file_id');
+    if (file.bytes.byteLength > maxDownload) throw bad('file is too big');
+    return { file_id: id, file_unique_id: `u${id}`, file_size: file.bytes.byteLength, file_path: file.path };
+  }
+
+  #setMember(chat: number, user: number, status: Member['status'], rights: readonly string[] = []): true {
+    this.#needAdmin(chat, 'restrict/unrestrict chat member');
+    const member = this.#chat(chat).members.get(user);
+    if (member === undefined || member.status === 'left') throw bad('PARTICIPANT_ID_INVALID');
+    if (member.status === 'creator') throw bad("can't remove chat owner");
+    Object.assign(member, { status, rights });
+    return true;
+  }
+
+  #unban(chat: number, user: number, onlyIfBanned: boolean): true {
+    const member = this.#chat(chat).members.get(user);
+    if (member?.status === 'kicked' || (!onlyIfBanned && member !== undefined)) this.#setMember(chat, user, 'left');
+    return true;
+  }
+
+  #addChat(id: number, type: Chat['type'], title: string, isForum: boolean, members: readonly Member[]): void {
+    this.#chats.set(id, {
+      id,
+      type,
+      title,
+      isForum,
+      description: '',
+      members: new Map(members.map((member) => [member.user.id, { ...member }])),
+      messages: new Map(),
+      topics: new Map(),
+      pinned: new Set(),
+      isBlocked: false,
+      movedTo: undefined,
+      lastId: Math.abs(id % 90),
+    });
+  }
+
+  #direct(person: TelegramPerson): number {
+    if (!this.#chats.has(person.id)) this.#addChat(person.id, 'private', person.first_name, false, [{ user: person, status: 'member', rights: [] }]);
+    return person.id;
+  }
+
+  #chat(id: number): Chat {
+    const chat = this.#chats.get(id);
+    if (chat === undefined) throw bad('chat not found');
+    return chat;
+  }
+
+  #writable(id: number, thread?: number): Chat {
+    const chat = this.#chat(id);
+    if (chat.movedTo !== undefined)
+      throw new Refused(400, 'Bad Request: group chat was upgraded to a supergroup chat', { migrate_to_chat_id: chat.movedTo });
+    if (chat.isBlocked)
+      throw new Refused(403, chat.type === 'private' ? 'Forbidden: bot was blocked by the user' : `Forbidden: bot was kicked from the ${chat.type} chat`);
+    if (thread !== undefined) {
+      const topic = chat.topics.get(thread);
+      if (topic === undefined) throw bad('message thread not found');
+      if (topic.isClosed && !this.#isAdmin(id)) throw bad('TOPIC_CLOSED');
+    }
+    return chat;
+  }
+
+  #message(chat: number, id: number, purpose: string): Message {
+    const message = this.#chat(chat).messages.get(id);
+    if (message === undefined) throw bad(`message to ${purpose} not found`);
+    return message;
+  }
+
+  #forum(chat: number): Chat {
+    this.#needAdmin(chat, 'create a topic');
+    const found = this.#chat(chat);
+    if (!found.isForum) throw bad('the chat is not a forum');
+    return found;
+  }
+
+  #topic(chat: number, thread: number) {
+    const topic = this.#forum(chat).topics.get(thread);
+    if (topic === undefined) throw bad('message thread not found');
+    return topic;
+  }
+
+  #present(chat: number): Member[] {
+    return [...this.#writable(chat).members.values()].filter(({ status }) => status !== 'kicked' && status !== 'left');
+  }
+
+  #isAdmin(chat: number): boolean {
+    return this.#chat(chat).members.get(this.#options.bot.id)?.status === 'administrator';
+  }
+
+  #needAdmin(chat: number, purpose: string): void {
+    if (this.#writable(chat).type !== 'private' && !this.#isAdmin(chat)) throw bad(`not enough rights to ${purpose}`);
+  }
+
+  #nextId(chat: number): number {
+    return (this.#chat(chat).lastId += 1);
+  }
+
+  #seconds(): number {
+    return Math.floor(this.#options.now() / 1_000);
+  }
+
+  #store(chat: number, message: Partial<Message> & Pick<Message, 'messageId' | 'from'>): void {
+    this.#chat(chat).messages.set(message.messageId, {
+      threadId: undefined,
+      text: '',
+      entities: [],
+      file: undefined,
+      poll: undefined,
+      replyTo: undefined,
+      reactions: [],
+      isEdited: false,
+      hasPreview: false,
+      date: this.#seconds(),
+      keyboard: [],
+      extra: {},
+      ...message,
+    });
+  }
+
+  #addFile(kind: TelegramFileKind, name: string, bytes: Uint8Array) {
+    const id = `F-${kind}_${(this.#ids += 1)}`;
+    const file = { path: `${kind}s/file_${this.#ids}.${name.split('.').at(-1) || 'dat'}`, kind, name, bytes };
+    this.#files.set(id, file);
+    return { id, file };
+  }
+
+  /** Returns the commands and mentions of a text. */
+  #found(text: string): object[] {
+    return [...text.matchAll(/(?<=^|\s)(\/\w+(?:@\w+)?|@\w{4,32})/g)].map((match) => ({
+      type: match[0].startsWith('/') ? 'bot_command' : 'mention',
+      offset: match.index,
+      length: match[0].length,
+    }));
+  }
+
+  /** In privacy mode a bot gets of a group only commands, messages that name it, and answers to its own. */
+  #reaches(chat: number, id: number, text: string): boolean {
+    const { bot, seesAll } = this.#options;
+    const { type, messages, isBlocked } = this.#chat(chat);
+    const message = this.#message(chat, id, 'read');
+    if (isBlocked && type !== 'private') return false;
+    if (type === 'private' || seesAll || this.#isAdmin(chat)) return true;
+    const answered = messages.get(message.replyTo ?? 0)?.from === bot.id;
+    return answered || text.startsWith('/') || text.toLowerCase().includes(`@${bot.username.toLowerCase()}`);
+  }
+
+  #chatOf(id: number): object {
+    const { type, title, isForum, members } = this.#chat(id);
+    if (type !== 'private') return { id, type, title, ...(isForum && { is_forum: true }) };
+    const { first_name, last_name, username } = [...members.values()][0]?.user ?? { first_name: title };
+    return { id, type, first_name, ...(last_name !== undefined && { last_name }), ...(username !== undefined && { username }) };
+  }
+
+  #apiOf(chat: number, id: number): object {
+    const { date, threadId, replyTo, extra } = this.#message(chat, id, 'read');
+    // What answers nothing in a topic answers its creation.
+    const answered = replyTo ?? threadId;
+    const { messages } = this.#chat(chat);
+    return {
+      message_id: id,
+      date,
+      chat: this.#chatOf(chat),
+      ...(threadId !== undefined && { message_thread_id: threadId, is_topic_message: true }),
+      ...(answered !== undefined &&
+        messages.has(answered) && {
+          reply_to_message: { message_id: answered, date, chat: this.#chatOf(chat), from: userOf(this.#personOf(chat, messages.get(answered)?.from ?? 0)), ...messages.get(answered)?.extra },
+        }),
+      ...extra,
+    };
+  }
+
+  #personOf(chat: number, id: number): TelegramPerson {
+    if (id === this.#options.bot.id) return this.#options.bot;
+    return this.#chat(chat).members.get(id)?.user ?? { id, first_name: 'Somebody' };
+  }
+}
+
+const userOf = ({ is_bot = false, ...person }: TelegramPerson): object => ({ is_bot, ...person });
+
+function parsed(value: unknown, mode: unknown): { readonly text: string; readonly entities: readonly TelegramEntity[] } {
+  const text = String(value);
+  if (mode === undefined) return { text: text.trim(), entities: [] };
+  if (mode !== 'HTML') throw bad('unsupported parse_mode');
+  const html = parseTelegramHtml(text);
+  if ('refusal' in html) throw new Refused(400, html.refusal);
+  return html;
+}
+
+function keyboardOf(markup: unknown): readonly (readonly Button[])[] {
+  const rows = ((markup ?? {}) as { readonly inline_keyboard?: readonly (readonly Partial<Button>[])[] }).inline_keyboard ?? [];
+  return rows.map((row) =>
+    row.map(({ text = '', callback_data: data = '' }) => {
+      if (text === '') throw bad('text buttons are unallowed in the inline keyboard');
+      if (data === '' || Buffer.byteLength(data) > 64) throw bad('BUTTON_DATA_INVALID');
+      return { text, callback_data: data };
+    }),
+  );
+}
+
+/** Returns the fields of a message that describe a file; a photo has several sizes. */
+function fileFields(id: string, file: { readonly kind: TelegramFileKind; readonly name?: string; readonly type?: string; readonly bytes: Uint8Array } | undefined): object {
+  if (file === undefined) return {};
+  const { kind, name, type, bytes } = file;
+  const base = { file_id: id, file_unique_id: `u${id}`, file_size: bytes.byteLength };
+  const details = { ...base, ...(name !== undefined && name !== '' && { file_name: name }), ...(type !== undefined && { mime_type: type }) };
+  switch (kind) {
+    case 'photo':
+      return {
+        photo: [
+          { ...base, file_id: `${id}-small`, file_size: 9, width: 90, height: 60 },
+          { ...base, width: 900, height: 600 },
+        ],
+      };
+    case 'sticker':
+      return { sticker: { ...base, type: 'regular', width: 512, height: 512, is_animated: false, is_video: false, emoji: '👋' } };
+    case 'video_note':
+      return { video_note: { ...base, length: 240, duration: 3 } };
+    case 'animation':
+      return { animation: { ...details, width: 1, height: 1, duration: 1 }, document: details };
+    case 'voice':
+    case 'audio':
+      return { [kind]: { ...details, duration: 3 } };
+    case 'video':
+      return { video: { ...details, width: 1, height: 1, duration: 3 } };
+    case 'document':
+      return { document: details };
+  }
+}
+
+const isImage = (bytes: Uint8Array): boolean =>
+  [[0x89, 0x50, 0x4e, 0x47], [0xff, 0xd8, 0xff], [0x52, 0x49, 0x46, 0x46]].some((magic) => magic.every((byte, at) => bytes[at] === byte));
