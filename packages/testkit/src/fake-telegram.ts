@@ -275,8 +275,18 @@ async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string,
 
 async function fieldsOf(body: Buffer, type: string): Promise<Readonly<Record<string, unknown>>> {
   const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
-  const fields: Record<string, unknown> = {};
+  const files: Record<string, unknown> = {};
+  const texts: Record<string, string> = {};
   for (const [name, value] of form)
-    fields[name] = typeof value === 'string' ? value : { name: value.name, bytes: new Uint8Array(await value.arrayBuffer()) };
-  return fields;
+    if (typeof value === 'string') texts[name] = value;
+    else files[name] = { name: value.name, bytes: new Uint8Array(await value.arrayBuffer()) };
+  // A field may name the part that has its file.
+  const attached = Object.entries(texts).filter(([, text]) => text.startsWith('attach://'));
+  for (const [name, text] of attached) {
+    const part = text.slice('attach://'.length);
+    files[name] = files[part];
+    Reflect.deleteProperty(files, part);
+    Reflect.deleteProperty(texts, name);
+  }
+  return { ...texts, ...files };
 }
