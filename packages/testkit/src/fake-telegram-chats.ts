@@ -215,6 +215,11 @@ export class TelegramChats {
     return messageId;
   }
 
+  /** A sticker that Telegram has; returns its file id. */
+  addSticker(bytes: Uint8Array): string {
+    return this.#addFile('sticker', 'sticker.webp', bytes).id;
+  }
+
   /** A person changes a message. */
   change(chat: number, messageId: number, text: string): void {
     const message = this.#message(chat, messageId, 'edit');
