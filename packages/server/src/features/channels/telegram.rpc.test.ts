@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  createStepClock,
+  type FakeTelegram,
+  startFakeTelegram,
+  startTestServer,
+  type TelegramPerson,
+  type TestServer,
+  type TestServerOptions,
+} from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+type Channels = NonNullable<NonNullable<TestServerOptions['config']>['channels']>;
+type Telegram = Extract<Channels[string], { readonly type: 'telegram' }>;
+
+const ada: TelegramPerson = { id: 1001, first_name: 'Ada' };
+const eve: TelegramPerson = { id: 1002, first_name: 'Eve' };
+const group = -100_200_300_400;
+
+let telegram: FakeTelegram;
+let server: TestServer;
+beforeEach(async () => {
+  telegram = await startFakeTelegram();
+});
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+});
+
+async function start(more: Partial<Telegram> = {}, options: TestServerOptions = {}): Promise<TestServer> {
+  const bot: Telegram = { type: 'telegram', token: telegram.token, apiUrl: telegram.url, ...more };
+  server = await startTestServer({ ...options, config: { agents: { default: { model: 'mock/mock-fast' } }, channels: { bot } } });
+  await expect.poll(stateOf).toBe('healthy');
+  return server;
+}
+const stateOf = async () => (await server.client.call('channels.get', { channel_type: 'telegram' })).state;
+const healthOf = async () => (await server.client.call('channels.health', {})).channels.at(-1);
+const open = { dm: { policy: 'open' as const } };
+const said = (chat = ada.id) => telegram.chats.said(chat).map(({ text }) => text);
+const textOf = (body: unknown): string => JSON.stringify((body as { readonly messages: readonly unknown[] }).messages.at(-1));
+
+test('a stranger gets a code, is approved with it, and is answered from then on', async () => {
+  await start();
+  server.provider.setAnswer(() => ({ text: '1 < 2 & <b>3</b>' }));
+  telegram.chats.say(ada, 'hello');
+  await expect.poll(() => said()).toEqual([expect.stringMatching(/code.*: [A-Z2-9]{8}$/)]);
+  const code = said()[0]?.slice(-8) ?? '';
+  expect(await server.client.call('channels.pair', { code, person: 'ada' })).toMatchObject({ senderId: '1001', senderName: 'Ada', state: 'approved' });
+  await expect.poll(() => said().at(-1)).toContain('You are approved');
+  telegram.chats.say(ada, 'what is new?');
+  await expect.poll(() => said().at(-1)).toBe('1 < 2 & <b>3</b>');
+  expect(await healthOf()).toMatchObject({ channelType: 'telegram', connectionMode: 'poll', state: 'healthy', lastCheckedAt: expect.any(Number) });
+});
+
+test('in a group it answers those who name it, where they did', async () => {
+  telegram.chats.addGroup({ id: group, title: 'Lab', isForum: true, members: [ada, eve], bot: 'administrator' });
+  const topic = telegram.chats.addTopic(group, 'Plans', ada);
+  await start();
+  server.provider.setAnswer(({ body }) => ({ text: `Heard ${/(?:first|second) one/.exec(textOf(body))?.[0]}` }));
+  telegram.chats.say(eve, 'nobody in particular', { chat: group, thread: topic });
+  telegram.chats.say(eve, `@${telegram.bot.username} the first one`, { chat: group, thread: topic });
+  await expect.poll(() => said(group)).toEqual(['Heard first one']);
+  const [answer] = telegram.chats.said(group);
+  expect(answer?.threadId).toBe(topic);
+  telegram.chats.say(ada, 'the second one', { chat: group, thread: topic, replyTo: answer?.messageId ?? 0 });
+  await expect.poll(() => said(group)).toEqual(['Heard first one', 'Heard second one']);
+  expect((await healthOf())?.dropped).toEqual({ unmentioned: 1 });
+});
+
+test('nothing is lost or doubled by restarts', async () => {
+  const homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-telegram-'));
+  const answer: NonNullable<NonNullable<TestServerOptions['provider']>['answer']> = ({ body }) => ({
+    text: `To ${/number \d/.exec(textOf(body))?.[0]}`,
+  });
+  try {
+    for (let round = 0; round < 3; round += 1) {
+      // The first two were written while nobody listened.
+      for (const n of [0, 1]) telegram.chats.say(ada, `number ${3 * round + n}`);
+      await start(open, { homeDir, provider: { answer } });
+      telegram.chats.say(ada, `number ${3 * round + 2}`);
+      await expect.poll(() => said().length).toBe(3 * round + 3);
+      await server[Symbol.asyncDispose]();
+    }
+    expect(said()).toEqual(Array.from({ length: 9 }, (_, n) => `To number ${n}`));
+    // Without what an earlier daemon had confirmed, no poll after the first asks for older ones.
+    expect(telegram.pending().length).toBeLessThanOrEqual(1);
+    expect(telegram.callsOf('deleteWebhook').map(({ params }) => params['drop_pending_updates'])).toEqual([false, false, false]);
+  } finally {
+    rmSync(homeDir, { recursive: true, force: true });
+  }
+});
+
+test('an answer that may have been sent is not sent again, and its owner is alerted', async () => {
+  await start(open);
+  server.provider.setAnswer(() => ({ text: 'Only once' }));
+  telegram.fail('sendMessage', 'cutAfter');
+  telegram.chats.say(ada, 'hello');
+  const unknown = async () => (await server.client.call('delivery.queue.status', { channel_type: 'telegram' })).unknown;
+  await expect.poll(unknown).toBe(1);
+  await expect
+    .poll(async () => (await server.client.call('inbox.list', {})).messages)
+    .toMatchObject([{ source: 'channel', level: 'alert' }]);
+  expect(said()).toEqual(['Only once']);
+  telegram.chats.say(eve, 'and me?');
+  await expect.poll(() => said(eve.id)).toEqual(['Only once']);
+  expect(said()).toEqual(['Only once']);
+  expect(telegram.callsOf('sendMessage')).toHaveLength(2);
+});
+
+test('a limit is waited out in full, while others are answered', async () => {
+  const clock = createStepClock();
+  await telegram[Symbol.asyncDispose]();
+  telegram = await startFakeTelegram({ now: clock.now });
+  await start(open, { clock });
+  server.provider.setAnswer(() => ({ text: 'At last' }));
+  telegram.limit(ada.id, 40);
+  const statusOf = () => telegram.callsOf('sendMessage').filter(({ params }) => params['chat_id'] === ada.id).map(({ status }) => status);
+  telegram.chats.say(ada, 'hello');
+  await expect.poll(statusOf).toEqual([429]);
+  telegram.chats.say(eve, 'me, too');
+  await expect.poll(() => said(eve.id)).toEqual(['At last']);
+  const retried = async () => (await server.client.call('delivery.list', { state: 'pending' })).deliveries;
+  await expect.poll(retried).toMatchObject([{ attempts: 1, notBefore: expect.any(Number) }]);
+  const [waiting] = await retried();
+  expect(waiting?.notBefore).toBeGreaterThanOrEqual(clock.now() + 39_000);
+  clock.advance(39_000);
+  expect(said()).toEqual([]);
+  await expect.poll(() => (clock.advance(250), said())).toEqual(['At last']);
+  expect(statusOf()).toEqual([429, 200]);
+});
+
+test('another program that polls is named in the health, and tried again after a minute', async () => {
+  const clock = createStepClock();
+  await start(open, { clock });
+  await expect.poll(() => telegram.isPolled()).toBe(true);
+  telegram.setWebhook();
+  await expect.poll(stateOf).toBe('disconnected');
+  expect(await healthOf()).toMatchObject({ state: 'disconnected', error: expect.stringContaining('another program set a webhook for this bot') });
+  const before = telegram.callsOf('getMe').length;
+  clock.advance(59_000);
+  expect(telegram.callsOf('getMe')).toHaveLength(before);
+  await expect.poll(async () => (clock.advance(1_000), stateOf())).toBe('healthy');
+});
+
+test('a token that Telegram does not accept is said so, without the token', async () => {
+  const bot: Telegram = { type: 'telegram', token: '4242:another_secret', apiUrl: telegram.url };
+  server = await startTestServer({ config: { channels: { bot } } });
+  await expect.poll(stateOf).toBe('unauthorized');
+  const shown = JSON.stringify([await healthOf(), await server.client.call('config.read', {})]);
+  expect(shown).toContain('@BotFather');
+  expect(shown).not.toContain('another_secret');
+});
+
+test('a button that somebody presses is a message of that person', async () => {
+  await start(open);
+  const heard: string[] = [];
+  server.provider.setAnswer(({ body }) => {
+    heard.push(textOf(body));
+    return { text: 'Done' };
+  });
+  telegram.chats.say(ada, 'hello');
+  await expect.poll(() => said()).toEqual(['Done']);
+  telegram.push({
+    callback_query: {
+      id: '1',
+      from: { ...ada, is_bot: false },
+      message: { message_id: 1, date: 0, chat: { id: ada.id, type: 'private', first_name: 'Ada' } },
+      chat_instance: '1',
+      data: 'the second choice',
+    },
+  });
+  await expect.poll(() => said()).toEqual(['Done', 'Done']);
+  expect(heard.at(-1)).toContain('the second choice');
+});
