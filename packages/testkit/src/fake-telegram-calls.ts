@@ -96,7 +96,8 @@ export function readCall(method: string, given: Readonly<Record<string, unknown>
     params[name] = read;
   }
   for (const [name, kind] of Object.entries(known))
-    if (!kind.endsWith('?') && params[name] === undefined) return name === 'text' ? 'Bad Request: message text is empty' : `Bad Request: ${name} is empty`;
+    if (!kind.endsWith('?') && params[name] === undefined)
+      return name === 'text' ? 'Bad Request: message text is empty' : `Bad Request: ${name} is empty`;
   return params;
 }
 
@@ -129,4 +130,5 @@ function parsedJson(text: string): unknown {
   }
 }
 
-export const isFile = (value: unknown): value is SentFile => typeof value === 'object' && value !== null && 'bytes' in value && value.bytes instanceof Uint8Array;
+export const isFile = (value: unknown): value is SentFile =>
+  typeof value === 'object' && value !== null && 'bytes' in value && value.bytes instanceof Uint8Array;

@@ -35,7 +35,7 @@ export interface ShownMessage {
   /** Labels. */
   readonly buttons: readonly (readonly string[])[];
   readonly replyTo: number | undefined;
-  /** Of the bot. */
+  /** Emoji of the bot. */
   readonly reactions: readonly string[];
   readonly isEdited: boolean;
   readonly hasPreview: boolean;
@@ -55,7 +55,7 @@ interface Message extends Omit<ShownMessage, 'buttons'> {
 interface Member {
   readonly user: TelegramPerson;
   status: 'creator' | 'administrator' | 'member' | 'kicked' | 'left';
-  rights: readonly string[];
+  permissions: readonly string[];
 }
 
 interface Chat {
@@ -113,7 +113,7 @@ export interface SayOptions {
   readonly file?: { readonly kind: TelegramFileKind; readonly name?: string; readonly type?: string; readonly bytes: Uint8Array };
   /** Writes as the group, as anonymous administrators do, or as a channel. */
   readonly as?: { readonly id: number; readonly title: string; readonly type: 'supergroup' | 'channel' };
-  /** In addition to those that Telegram finds in a text. */
+  /** Entities in addition to those that Telegram finds in a text. */
   readonly entities?: readonly object[];
   /** Further fields of the message. */
   readonly fields?: object;
@@ -143,8 +143,8 @@ export class TelegramChats {
 
   addGroup({ id, title, isForum = false, members, bot = 'member' }: TelegramGroup): void {
     const { bot: us } = this.#options;
-    const all = [...members.map((user, index): Member => ({ user, status: index === 0 ? 'creator' : 'member', rights: [] }))];
-    this.#addChat(id, id < -1_000_000_000 ? 'supergroup' : 'group', title, isForum, [...all, { user: us, status: bot, rights: [] }]);
+    const all = members.map((user, index): Member => ({ user, status: index === 0 ? 'creator' : 'member', permissions: [] }));
+    this.#addChat(id, id < -1_000_000_000 ? 'supergroup' : 'group', title, isForum, [...all, { user: us, status: bot, permissions: [] }]);
   }
 
   addTopic(chat: number, name: string, by?: TelegramPerson): number {
@@ -187,7 +187,7 @@ export class TelegramChats {
       description,
       pinned: [...pinned],
       topics: [...topics].map(([id, { name, isClosed }]) => ({ id, name, isClosed })),
-      members: [...members.values()].map(({ user, status, rights }) => ({ id: user.id, status, rights })),
+      members: [...members.values()].map(({ user, status, permissions }) => ({ id: user.id, status, permissions })),
     };
   }
 
@@ -202,7 +202,12 @@ export class TelegramChats {
     const messageId = this.#nextId(chat);
     const stored = file && this.#addFile(file.kind, file.name ?? '', file.bytes);
     const entities = [...this.#found(text), ...(options.entities ?? [])];
-    const sender = as === undefined ? from : as.type === 'channel' ? { id: 136_817_688, is_bot: true, first_name: 'Channel', username: 'Channel_Bot' } : { id: 1_087_968_824, is_bot: true, first_name: 'Group', username: 'GroupAnonymousBot' };
+    const sender =
+      as === undefined
+        ? from
+        : as.type === 'channel'
+          ? { id: 136_817_688, is_bot: true, first_name: 'Channel', username: 'Channel_Bot' }
+          : { id: 1_087_968_824, is_bot: true, first_name: 'Group', username: 'GroupAnonymousBot' };
     const extra = {
       from: userOf(sender),
       ...(as !== undefined && { sender_chat: as }),
@@ -281,7 +286,8 @@ export class TelegramChats {
         return this.#edit(chat, id, params, true);
       case 'deleteMessage': {
         const message = this.#message(chat, id, 'delete');
-        if (message.from !== this.#options.bot.id && this.#chat(chat).type !== 'private' && !this.#isAdmin(chat)) throw bad("message can't be deleted");
+        if (message.from !== this.#options.bot.id && this.#chat(chat).type !== 'private' && !this.#isAdmin(chat))
+          throw bad("message can't be deleted");
         return this.#chat(chat).messages.delete(id);
       }
       case 'setMessageReaction':
@@ -303,7 +309,13 @@ export class TelegramChats {
         return true;
       case 'getChat': {
         const { description, isForum } = this.#writable(chat);
-        return { ...this.#chatOf(chat), ...(description !== '' && { description }), ...(isForum && { is_forum: true }), accent_color_id: 0, max_reaction_count: 11 };
+        return {
+          ...this.#chatOf(chat),
+          ...(description !== '' && { description }),
+          ...(isForum && { is_forum: true }),
+          accent_color_id: 0,
+          max_reaction_count: 11,
+        };
       }
       case 'getChatMemberCount':
         return this.#present(chat).length;
@@ -326,8 +338,8 @@ export class TelegramChats {
       case 'unbanChatMember':
         return this.#unban(chat, user, params['only_if_banned'] === true);
       case 'promoteChatMember': {
-        const rights = Object.keys(params).filter((name) => name.startsWith('can_') && params[name] === true);
-        return this.#setMember(chat, user, rights.length > 0 ? 'administrator' : 'member', rights);
+        const permissions = Object.keys(params).filter((name) => name.startsWith('can_') && params[name] === true);
+        return this.#setMember(chat, user, permissions.length > 0 ? 'administrator' : 'member', permissions);
       }
       case 'createForumTopic': {
         this.#forum(chat);
@@ -446,12 +458,12 @@ export class TelegramChats {
     return { file_id: id, file_unique_id: `u${id}`, file_size: file.bytes.byteLength, file_path: file.path };
   }
 
-  #setMember(chat: number, user: number, status: Member['status'], rights: readonly string[] = []): true {
+  #setMember(chat: number, user: number, status: Member['status'], permissions: readonly string[] = []): true {
     this.#needAdmin(chat, 'restrict/unrestrict chat member');
     const member = this.#chat(chat).members.get(user);
     if (member === undefined || member.status === 'left') throw bad('PARTICIPANT_ID_INVALID');
     if (member.status === 'creator') throw bad("can't remove chat owner");
-    Object.assign(member, { status, rights });
+    Object.assign(member, { status, permissions });
     return true;
   }
 
@@ -479,7 +491,8 @@ export class TelegramChats {
   }
 
   #direct(person: TelegramPerson): number {
-    if (!this.#chats.has(person.id)) this.#addChat(person.id, 'private', person.first_name, false, [{ user: person, status: 'member', rights: [] }]);
+    if (!this.#chats.has(person.id))
+      this.#addChat(person.id, 'private', person.first_name, false, [{ user: person, status: 'member', permissions: [] }]);
     return person.id;
   }
 
@@ -494,7 +507,10 @@ export class TelegramChats {
     if (chat.movedTo !== undefined)
       throw new Refused(400, 'Bad Request: group chat was upgraded to a supergroup chat', { migrate_to_chat_id: chat.movedTo });
     if (chat.isBlocked)
-      throw new Refused(403, chat.type === 'private' ? 'Forbidden: bot was blocked by the user' : `Forbidden: bot was kicked from the ${chat.type} chat`);
+      throw new Refused(
+        403,
+        chat.type === 'private' ? 'Forbidden: bot was blocked by the user' : `Forbidden: bot was kicked from the ${chat.type} chat`,
+      );
     if (thread !== undefined) {
       const topic = chat.topics.get(thread);
       if (topic === undefined) throw bad('message thread not found');
@@ -576,7 +592,7 @@ export class TelegramChats {
     }));
   }
 
-  /** In privacy mode a bot gets of a group only commands, messages that name it, and answers to its own. */
+  /** Returns whether the bot gets a message: of a group, in privacy mode, only commands, messages that name it, and answers to its own. */
   #reaches(chat: number, id: number, text: string): boolean {
     const { bot, seesAll } = this.#options;
     const { type, messages, isBlocked } = this.#chat(chat);
@@ -606,7 +622,13 @@ export class TelegramChats {
       ...(threadId !== undefined && { message_thread_id: threadId, is_topic_message: true }),
       ...(answered !== undefined &&
         messages.has(answered) && {
-          reply_to_message: { message_id: answered, date, chat: this.#chatOf(chat), from: userOf(this.#personOf(chat, messages.get(answered)?.from ?? 0)), ...messages.get(answered)?.extra },
+          reply_to_message: {
+            message_id: answered,
+            date,
+            chat: this.#chatOf(chat),
+            from: userOf(this.#personOf(chat, messages.get(answered)?.from ?? 0)),
+            ...messages.get(answered)?.extra,
+          },
         }),
       ...extra,
     };
@@ -641,7 +663,10 @@ function keyboardOf(markup: unknown): readonly (readonly Button[])[] {
 }
 
 /** Returns the fields of a message that describe a file; a photo has several sizes. */
-function fileFields(id: string, file: { readonly kind: TelegramFileKind; readonly name?: string; readonly type?: string; readonly bytes: Uint8Array } | undefined): object {
+function fileFields(
+  id: string,
+  file: { readonly kind: TelegramFileKind; readonly name?: string; readonly type?: string; readonly bytes: Uint8Array } | undefined,
+): object {
   if (file === undefined) return {};
   const { kind, name, type, bytes } = file;
   const base = { file_id: id, file_unique_id: `u${id}`, file_size: bytes.byteLength };
@@ -671,4 +696,8 @@ function fileFields(id: string, file: { readonly kind: TelegramFileKind; readonl
 }
 
 const isImage = (bytes: Uint8Array): boolean =>
-  [[0x89, 0x50, 0x4e, 0x47], [0xff, 0xd8, 0xff], [0x52, 0x49, 0x46, 0x46]].some((magic) => magic.every((byte, at) => bytes[at] === byte));
+  [
+    [0x89, 0x50, 0x4e, 0x47],
+    [0xff, 0xd8, 0xff],
+    [0x52, 0x49, 0x46, 0x46],
+  ].some((magic) => magic.every((byte, at) => bytes[at] === byte));

@@ -88,14 +88,17 @@ function decoded(name: string): string | undefined {
   return code > 0 && code <= 0x10_ff_ff ? String.fromCodePoint(code) : undefined;
 }
 
-/** Returns undefined when what is in a tag is no list of attributes. */
+/** Returns undefined when what is in a tag is not a list of attributes. */
 function attributesOf(text: string): ReadonlyMap<string, string> | undefined {
   const attributes = new Map<string, string>();
   let rest = text;
   while (rest.trim() !== '') {
     const found = /^\s+([a-z-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w.:/-]+)))?/i.exec(rest);
     if (found === null) return undefined;
-    attributes.set((found[1] ?? '').toLowerCase(), (found[2] ?? found[3] ?? found[4] ?? '').replaceAll(/&(\w+);/g, (whole, name: string) => named[name] ?? whole));
+    attributes.set(
+      (found[1] ?? '').toLowerCase(),
+      (found[2] ?? found[3] ?? found[4] ?? '').replaceAll(/&(\w+);/g, (whole, name: string) => named[name] ?? whole),
+    );
     rest = rest.slice(found[0].length);
   }
   return attributes;

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type CallParams, isKnownCall, readCall } from './fake-telegram-calls.ts';
 import { Refused, TelegramChats, type TelegramPerson } from './fake-telegram-chats.ts';
 
-export type { ShownMessage, TelegramPerson } from './fake-telegram-chats.ts';
+export type { TelegramPerson } from './fake-telegram-chats.ts';
 
 export interface FakeTelegramOptions {
   readonly token?: string;
@@ -242,7 +242,15 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   return telegram;
 }
 
-const refusalOf = ({ code, description, retryAfter }: { readonly code: number; readonly description: string; readonly retryAfter?: number }): Refused =>
+const refusalOf = ({
+  code,
+  description,
+  retryAfter,
+}: {
+  readonly code: number;
+  readonly description: string;
+  readonly retryAfter?: number;
+}): Refused =>
   retryAfter === undefined
     ? new Refused(code, description)
     : new Refused(429, `Too Many Requests: retry after ${retryAfter}`, { retry_after: retryAfter });

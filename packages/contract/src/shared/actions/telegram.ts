@@ -13,7 +13,7 @@ const yes = z.literal(true);
 const TopicName = z.string().min(1).max(128);
 const IconId = z.string().min(1).max(64).describe('Id of a custom emoji.');
 
-const rights = [
+const permissions = [
   'can_manage_chat',
   'can_delete_messages',
   'can_manage_video_chats',
@@ -87,9 +87,7 @@ export const telegramActions = {
     result: () =>
       z.strictObject({
         chatId: Id,
-        admins: z.array(
-          z.strictObject({ userId: Id, name: z.string(), username: z.string().nullable(), isBot: z.boolean(), status: z.string() }),
-        ),
+        admins: z.array(z.strictObject({ userId: Id, name: z.string(), username: z.string().nullable(), isBot: z.boolean(), status: z.string() })),
       }),
   },
   set_title: {
@@ -118,12 +116,12 @@ export const telegramActions = {
   },
   promote: {
     risk: 'destructive',
-    summary: 'Makes a person an administrator with these rights alone; with all of them false, a member',
+    summary: 'Makes a person an administrator with these permissions alone; with all of them false, a member',
     params: () =>
       z.strictObject({
         chat_id: ChatId,
         user_id: UserId,
-        rights: z.partialRecord(z.enum(rights), z.boolean()).default({ can_manage_chat: true }),
+        rights: z.partialRecord(z.enum(permissions), z.boolean()).default({ can_manage_chat: true }),
       }),
     result: () => z.strictObject({ promoted: yes, chatId: Id, userId: Id }),
   },
@@ -143,8 +141,7 @@ export const telegramActions = {
     risk: 'mutate',
     summary: 'Changes the name or the icon of a topic',
     params: () =>
-      z
-        .strictObject({ chat_id: ChatId, message_thread_id: TopicId, name: TopicName.optional(), icon_custom_emoji_id: IconId.optional() }),
+      z.strictObject({ chat_id: ChatId, message_thread_id: TopicId, name: TopicName.optional(), icon_custom_emoji_id: IconId.optional() }),
     result: () => z.strictObject({ edited: yes, chatId: Id, threadId: Id }),
   },
   closeForumTopic: {

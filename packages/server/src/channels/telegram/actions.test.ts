@@ -68,9 +68,9 @@ test('people are promoted, banned and unbanned, and unbanning removes no member'
   const { done, group: now } = await ready();
   const member = () => now().members.find(({ id }) => id === eve.id);
   await done('promote', { user_id: eve.id });
-  expect(member()).toMatchObject({ status: 'administrator', rights: ['can_manage_chat'] });
+  expect(member()).toMatchObject({ status: 'administrator', permissions: ['can_manage_chat'] });
   await done('promote', { user_id: String(eve.id), rights: { can_pin_messages: true, can_invite_users: false } });
-  expect(member()).toMatchObject({ status: 'administrator', rights: ['can_pin_messages'] });
+  expect(member()).toMatchObject({ status: 'administrator', permissions: ['can_pin_messages'] });
   await done('promote', { user_id: eve.id, rights: {} });
   expect(member()?.status).toBe('member');
   await done('unban', { user_id: eve.id });
@@ -126,7 +126,7 @@ test.each([
   expect(telegram.calls).toEqual([]);
 });
 
-test('what Telegram refuses, and what is not known, are told apart', async () => {
+test('what Telegram refuses, and what is not known, are distinguished', async () => {
   const { telegram, act } = await ready('member');
   const id = telegram.chats.say(ada, 'x', { chat: group });
   expect(await act('pin', { message_id: id })).toMatchObject({ is: 'failed', kind: 'denied' });

@@ -22,7 +22,7 @@ type Run<Key extends Name> = (context: Context, params: Params<Key>) => Promise<
 
 const chatOf = ({ chat }: Context) => ({ chatId: String(chat) });
 const threadOf = ({ thread }: Context) => (thread === undefined ? {} : { message_thread_id: thread });
-const allRights = telegramActions.promote.params().shape.rights.unwrap().keyType.options;
+const allPermissions = telegramActions.promote.params().shape.rights.unwrap().keyType.options;
 
 const runs: { readonly [Key in Name]: Run<Key> } = {
   async pin(at, { message_id: id }) {
@@ -84,8 +84,8 @@ const runs: { readonly [Key in Name]: Run<Key> } = {
     await at.api.unbanChatMember({ chat_id: at.chat, user_id: Number(id), only_if_banned: true }, at.signal);
     return { unbanned: true, ...chatOf(at), userId: String(id) };
   },
-  async promote(at, { user_id: id, rights }) {
-    const all = Object.fromEntries(allRights.map((right) => [right, rights[right] ?? false]));
+  async promote(at, { user_id: id, rights: given }) {
+    const all = Object.fromEntries(allPermissions.map((name) => [name, given[name] ?? false]));
     await at.api.promoteChatMember({ chat_id: at.chat, user_id: Number(id), ...all }, at.signal);
     return { promoted: true, ...chatOf(at), userId: String(id) };
   },
@@ -140,8 +140,12 @@ async function run<Key extends Name>(
   if (target === undefined) return { is: 'failed', kind: 'invalid', text: 'Not a chat of Telegram' };
   const parsed = telegramActions[name].params().safeParse(given);
   if (!parsed.success) return { is: 'failed', kind: 'invalid', text: z.prettifyError(parsed.error) };
-  const { chat_id: chat, message_thread_id: thread } = parsed.data as { readonly chat_id?: string | number; readonly message_thread_id?: string | number };
-  if (chat !== undefined && idOf(String(chat)) !== target.chat_id) return { is: 'failed', kind: 'denied', text: 'chat_id is not the chat of the endpoint' };
+  const { chat_id: chat, message_thread_id: thread } = parsed.data as {
+    readonly chat_id?: string | number;
+    readonly message_thread_id?: string | number;
+  };
+  if (chat !== undefined && idOf(String(chat)) !== target.chat_id)
+    return { is: 'failed', kind: 'denied', text: 'chat_id is not the chat of the endpoint' };
   if (thread !== undefined && target.message_thread_id !== undefined && idOf(String(thread)) !== target.message_thread_id)
     return { is: 'failed', kind: 'denied', text: 'message_thread_id is not the topic of the endpoint' };
   try {

@@ -59,7 +59,11 @@ export function createApi({ token, apiUrl, clock }: Access): BotApi {
     });
     const answer = answerOf(response.status, await response.text());
     if (answer.ok) return { ok: true, result: answer.result as never };
-    return { ...answer, description: answer.description.replaceAll(token, '…').slice(0, maxDescription), parameters: { ...answer.parameters } as object };
+    return {
+      ...answer,
+      description: answer.description.replaceAll(token, '…').slice(0, maxDescription),
+      parameters: { ...answer.parameters } as object,
+    };
   });
   return api.raw as unknown as BotApi;
 }

@@ -8,6 +8,6 @@ export const telegramKeys = () => ({
     .url({ protocol: /^https?$/ })
     .max(512)
     .default('https://api.telegram.org')
-    .describe('Address of the Bot API: that of Telegram, or of your own Bot API server.'),
+    .describe('Address of the Bot API: that of Telegram, or of a Bot API server that you run.'),
 });
 export type TelegramKeys = z.output<z.ZodObject<ReturnType<typeof telegramKeys>>>;

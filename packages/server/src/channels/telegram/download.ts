@@ -5,7 +5,7 @@ import { type Access, type BotApi, rootOf } from './api.ts';
 
 /** The Bot API serves no larger files. */
 const maxBytes = 20_000_000;
-/** For the file as a whole. */
+/** Time for the whole file. */
 const downloadMs = 300_000;
 const tooLarge: Download = { is: 'gone', text: `The file is larger than ${maxBytes / 1_000_000} MB, which bots cannot download` };
 

@@ -70,7 +70,7 @@ function nameOfChat({ sender_chat: chat, author_signature: signature }: Message)
   return signature === undefined ? title : `${title} (${signature})`;
 }
 
-/** In a topic that we created, what answers nothing seems to answer the note of its creation. */
+/** What answers nothing in a topic that we created seems to answer the note of its creation. */
 function answersUs({ reply_to_message: answered }: Message, us: Us): boolean {
   return answered?.from?.id === us.id && answered.forum_topic_created === undefined;
 }
@@ -125,11 +125,17 @@ function attachmentsOf(message: Message): ReceivedAttachment[] {
   ].filter((one) => one !== undefined);
 }
 
-function attachmentOf({ file_id: ref, file_name: name, mime_type: type, file_size: bytes }: File, otherName: string, otherType?: string): ReceivedAttachment {
+function attachmentOf(
+  { file_id: ref, file_name: name, mime_type: type, file_size: bytes }: File,
+  otherName: string,
+  otherType?: string,
+): ReceivedAttachment {
   return { ref, name: name ?? otherName, mediaType: type ?? otherType, bytes };
 }
 
 function stickerOf(sticker: NonNullable<Message['sticker']>): ReceivedAttachment {
   if (sticker.is_video === true) return attachmentOf(sticker, 'sticker.webm', 'video/webm');
-  return sticker.is_animated === true ? attachmentOf(sticker, 'sticker.tgs', 'application/gzip') : attachmentOf(sticker, 'sticker.webp', 'image/webp');
+  return sticker.is_animated === true
+    ? attachmentOf(sticker, 'sticker.tgs', 'application/gzip')
+    : attachmentOf(sticker, 'sticker.webp', 'image/webp');
 }

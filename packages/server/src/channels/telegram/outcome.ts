@@ -54,7 +54,8 @@ export function failureOf(error: unknown, isRead = false): Failed {
   if (waitMs !== undefined) return { is: 'failed', kind: 'rate_limited', text, retryAfterMs: waitMs };
   if (isAccount(error)) return { is: 'failed', kind: 'unavailable', text };
   if (code < 400 || code >= 500) return { is: 'failed', kind: isRead ? 'unavailable' : 'ambiguous', text };
-  if (/not found|message_id_invalid|participant_id_invalid|user_id_invalid|topic_deleted/i.test(text)) return { is: 'failed', kind: 'not_found', text };
+  if (/not found|message_id_invalid|participant_id_invalid|user_id_invalid|topic_deleted/i.test(text))
+    return { is: 'failed', kind: 'not_found', text };
   if (code === 403 || kindOf(error) === 'not_permitted' || /can't be (?:edited|deleted)|can't (?:remove|restrict) (?:self|chat owner)/i.test(text))
     return { is: 'failed', kind: 'denied', text };
   return { is: 'failed', kind: 'invalid', text };
@@ -66,7 +67,9 @@ export const isMarkupRefusal = (error: unknown): boolean =>
 
 /** Whether a file was refused as what it was sent as: it may be sent as a document. */
 export const isMediaRefusal = (error: unknown): boolean =>
-  error instanceof GrammyError && error.error_code === 400 && /photo_|image_process_failed|wrong type of the web page|wrong file type/i.test(error.description);
+  error instanceof GrammyError &&
+  error.error_code === 400 &&
+  /photo_|image_process_failed|wrong type of the web page|wrong file type/i.test(error.description);
 
 export const isUnchanged = (error: unknown): boolean =>
   error instanceof GrammyError && error.error_code === 400 && /message is not modified/i.test(error.description);

@@ -16,7 +16,7 @@ const kinds = ['message', 'edited_message', 'callback_query'] as const;
 
 interface Batch {
   readonly messages: readonly ReceivedMessage[];
-  /** Ids of presses, which wait for a sign that they were taken in. */
+  /** Ids of presses, whose clients show a progress sign until they are answered. */
   readonly presses: readonly string[];
   readonly cursor: number;
 }
@@ -66,9 +66,7 @@ export class Poll {
 
   /** The first poll does not wait: its answer is the proof that polling works. */
   #poll(last: number | undefined, timeout: number): Promise<readonly unknown[]> {
-    return this.#ask((signal) =>
-      this.#api.getUpdates({ ...(last !== undefined && { offset: last + 1 }), timeout, allowed_updates: kinds }, signal),
-    );
+    return this.#ask((signal) => this.#api.getUpdates({ ...(last !== undefined && { offset: last + 1 }), timeout, allowed_updates: kinds }, signal));
   }
 
   /** Returns the answer; waits as long as Telegram says when it is asked too often. */
@@ -137,8 +135,6 @@ function endOf(error: unknown): Ended {
   if (code === 401 || code === 404)
     return { ended: 'unauthorized', text: `Telegram does not accept the token (${description}): copy it again from @BotFather, or check apiUrl` };
   if (code !== 409) return { ended: 'transient', text: description };
-  const cause = /webhook/i.test(description)
-    ? 'another program set a webhook for this bot'
-    : 'another program receives the messages of this bot';
-  return { ended: 'conflict', text: `${cause}: stop it, or give it a bot of its own (${description})` };
+  const cause = /webhook/i.test(description) ? 'another program set a webhook for this bot' : 'another program receives the messages of this bot';
+  return { ended: 'conflict', text: `${cause}: stop it, or create a separate bot for it (${description})` };
 }

@@ -101,7 +101,11 @@ describe('what cannot be sent as it is is refused before it is', () => {
     ['no text', { conversationId: '1001', text: ' \n' }, 'no_text'],
     ['a text that is too long', { conversationId: '1001', text: 'x'.repeat(4_097) }, 'too_long'],
     ['a caption that is too long', { conversationId: '1001', text: 'x'.repeat(1_025), attachment: fileOf('file', 'text/plain') }, 'too_long'],
-    ['a file that is too large', { conversationId: '1001', text: '', attachment: { ...fileOf('file', 'text/plain'), bytes: 50_000_001 } }, 'too_large'],
+    [
+      'a file that is too large',
+      { conversationId: '1001', text: '', attachment: { ...fileOf('file', 'text/plain'), bytes: 50_000_001 } },
+      'too_large',
+    ],
     ['a command that is too long', { conversationId: '1001', text: 'x', buttons: [{ label: 'x', command: 'é'.repeat(33) }] }, 'button'],
   ])('%s', async (_name, part, kind) => {
     const { telegram, adapter } = await ready();
@@ -211,7 +215,7 @@ describe('evidence', () => {
     expect(telegram.calls).toHaveLength(1);
   });
 
-  test('who blocked the bot, a group that removed it, and nobody are told apart', async () => {
+  test('who blocked the bot, a group that removed it, and nobody are distinguished', async () => {
     const { telegram, send } = await ready();
     telegram.chats.block(ada.id);
     telegram.chats.block(group);
@@ -349,8 +353,7 @@ describe('a received file', () => {
   test('that is too large, or gone, is said so', async () => {
     const { get, adapter } = await receive(new Uint8Array(20_971_521));
     expect(await get()).toEqual({ is: 'gone', text: expect.stringContaining('larger than 20 MB') });
-    for (const ref of ['F-unknown', '../secret', ''])
-      expect(await adapter.download?.(ref, { signal: never })).toMatchObject({ is: 'gone' });
+    for (const ref of ['F-unknown', '../secret', '']) expect(await adapter.download?.(ref, { signal: never })).toMatchObject({ is: 'gone' });
   });
 
   test('that breaks off, or cannot be had now, is an error without the address', async () => {

@@ -49,7 +49,13 @@ export async function sendPart(api: BotApi, target: Target, part: OutgoingPart, 
   let [to, isPlain, sent] = [target, part.markup === undefined, file];
   for (;;) {
     try {
-      const { message_id: id } = await sendOnce(api, { ...commonOf(part), ...to }, { ...part, markup: isPlain ? undefined : part.markup }, sent, signal);
+      const { message_id: id } = await sendOnce(
+        api,
+        { ...commonOf(part), ...to },
+        { ...part, markup: isPlain ? undefined : part.markup },
+        sent,
+        signal,
+      );
       return id;
     } catch (error) {
       const moved = migratedTo(error);

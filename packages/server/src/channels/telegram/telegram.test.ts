@@ -21,9 +21,9 @@ describe('connecting', () => {
   });
 
   test.each([
-    ['another token', '4242:wrong'],
-    ['what is no token', 'not/../a-token'],
-  ])('ends as unauthorized with %s, which no text contains', async (_name, token) => {
+    ['another one', '4242:wrong'],
+    ['something else', 'not/../a-token'],
+  ])('ends as unauthorized with a token that is %s, which no text contains', async (_name, token) => {
     const wire = open(await startTelegram(), { token });
     const ended = await wire.run();
     expect(ended).toMatchObject({ ended: 'unauthorized', text: expect.stringContaining('@BotFather') });
@@ -96,7 +96,7 @@ describe('polling', () => {
     const { telegram, received, logged, cursors } = await connect();
     telegram.push({ update_id: 600, message: { message_id: 'x' } });
     telegram.push({ update_id: 601, chat_boost: {} });
-    telegram.push({ update_id: 602, channel_post: { message_id: 1, date: 1, chat: { id: -5, type: 'channel' }, text: 'news' } });
+    telegram.push({ update_id: 602, channel_post: { message_id: 1, date: 1, chat: { id: -5, type: 'channel' }, text: 'for all' } });
     await expect.poll(() => cursors.at(-1)).toBe('602');
     telegram.chats.say(ada, 'still there?');
     await expect.poll(() => received.map(({ text }) => text)).toEqual(['still there?']);
@@ -124,7 +124,7 @@ describe('polling', () => {
     expect(wire.proofs()).toBe(proofs);
   });
 
-  test('waits as long as it is told to, and every answer is a sign of life', async () => {
+  test('waits as long as Telegram says, and every answer is a sign of life', async () => {
     const fake = await startTelegram();
     fake.telegram.fail('getMe', { code: 429, description: '', retryAfter: 7 });
     fake.telegram.fail('getUpdates', { code: 429, description: '', retryAfter: 30 });
@@ -171,20 +171,22 @@ describe('messages', () => {
   test('a direct message has its sender, time and ids', async () => {
     const { telegram, received, clock } = await connect();
     const id = telegram.chats.say(ada, 'hello 👋');
-    await expect.poll(() => received).toEqual([
-      {
-        eventKey: '501',
-        messageId: String(id),
-        conversationId: '1001',
-        conversationKind: 'direct',
-        senderId: '1001',
-        senderName: 'Ada Lovelace',
-        isBot: false,
-        text: 'hello 👋',
-        mentionsUs: false,
-        sentAtMs: clock.now(),
-      },
-    ]);
+    await expect
+      .poll(() => received)
+      .toEqual([
+        {
+          eventKey: '501',
+          messageId: String(id),
+          conversationId: '1001',
+          conversationKind: 'direct',
+          senderId: '1001',
+          senderName: 'Ada Lovelace',
+          isBot: false,
+          text: 'hello 👋',
+          mentionsUs: false,
+          sentAtMs: clock.now(),
+        },
+      ]);
   });
 
   test('in a group it knows when it is named, and removes its name', async () => {
@@ -246,7 +248,7 @@ describe('messages', () => {
     telegram.chats.say(ada, 'as a channel', { chat: group, as: { id: -100_777, title: 'News', type: 'channel' } });
     telegram.chats.say({ id: 9, first_name: 'Robot', is_bot: true }, 'beep', { chat: group });
     telegram.chats.say(ada, '', { chat: group, fields: { new_chat_members: [{ id: 1, first_name: 'X', is_bot: false }] } });
-    telegram.push({ message: { message_id: 1, date: 1, chat: { id: -5, type: 'channel' }, from: { id: 3, first_name: 'x' }, text: 'news' } });
+    telegram.push({ message: { message_id: 1, date: 1, chat: { id: -5, type: 'channel' }, from: { id: 3, first_name: 'x' }, text: 'for all' } });
     await expect.poll(() => cursors.at(-1)).toBe('505');
     expect(received.map(({ senderId, senderName, isBot }) => [senderId, senderName, isBot])).toEqual([
       [String(group), 'Lab (admin)', false],
@@ -300,7 +302,14 @@ describe('messages', () => {
     const storing = Promise.withResolvers<void>();
     const { telegram, received, send } = await connect({ seesAll: true, take: () => storing.promise });
     addGroup(telegram);
-    await send({ to: group, text: 'May I?', buttons: [{ label: 'Yes', command: '/approve 7' }, { label: 'No', command: '/deny 7' }] });
+    await send({
+      to: group,
+      text: 'May I?',
+      buttons: [
+        { label: 'Yes', command: '/approve 7' },
+        { label: 'No', command: '/deny 7' },
+      ],
+    });
     const [asked] = telegram.chats.said(group);
     expect(asked?.buttons).toEqual([['Yes', 'No']]);
     await expect.poll(() => telegram.isPolled()).toBe(true);
@@ -327,7 +336,7 @@ test('a bot of the library itself is served by the fake: it receives, sends, and
   const errors: unknown[] = [];
   bot.catch(({ error }) => {
     errors.push(error);
-    done.reject(error as Error);
+    done.reject(error);
   });
   const started = bot.start({ allowed_updates: ['message'] });
   telegram.chats.say(ada, 'hi');

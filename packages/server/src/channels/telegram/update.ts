@@ -52,9 +52,7 @@ const Press = z.object({
   id: text,
   from: User,
   /** Absent, or without its text, when it is old. */
-  message: z
-    .object({ message_id: id, chat: Chat, message_thread_id: id.optional(), is_topic_message: z.boolean().optional() })
-    .optional(),
+  message: z.object({ message_id: id, chat: Chat, message_thread_id: id.optional(), is_topic_message: z.boolean().optional() }).optional(),
   data: text.optional(),
 });
 export type Press = z.output<typeof Press>;
@@ -64,7 +62,7 @@ export type Update = z.output<typeof Update>;
 
 const Numbered = z.object({ update_id: z.int().min(0) });
 
-/** Returns the number of an update, by which Telegram is told that it was taken in; undefined when there is none. */
+/** Returns the number of an update, which confirms it to Telegram once it is stored; undefined when there is none. */
 export const numberOf = (update: unknown): number | undefined => Numbered.safeParse(update).data?.update_id;
 
 /** Returns the update; undefined when it cannot be read. One of an unknown kind is empty. */

@@ -47,7 +47,11 @@ test('a stranger gets a code, is approved with it, and is answered from then on'
   telegram.chats.say(ada, 'hello');
   await expect.poll(() => said()).toEqual([expect.stringMatching(/code.*: [A-Z2-9]{8}$/)]);
   const code = said()[0]?.slice(-8) ?? '';
-  expect(await server.client.call('channels.pair', { code, person: 'ada' })).toMatchObject({ senderId: '1001', senderName: 'Ada', state: 'approved' });
+  expect(await server.client.call('channels.pair', { code, person: 'ada' })).toMatchObject({
+    senderId: '1001',
+    senderName: 'Ada',
+    state: 'approved',
+  });
   await expect.poll(() => said().at(-1)).toContain('You are approved');
   telegram.chats.say(ada, 'what is new?');
   await expect.poll(() => said().at(-1)).toBe('1 < 2 & <b>3</b>');
@@ -99,9 +103,7 @@ test('an answer that may have been sent is not sent again, and its owner is aler
   telegram.chats.say(ada, 'hello');
   const unknown = async () => (await server.client.call('delivery.queue.status', { channel_type: 'telegram' })).unknown;
   await expect.poll(unknown).toBe(1);
-  await expect
-    .poll(async () => (await server.client.call('inbox.list', {})).messages)
-    .toMatchObject([{ source: 'channel', level: 'alert' }]);
+  await expect.poll(async () => (await server.client.call('inbox.list', {})).messages).toMatchObject([{ source: 'channel', level: 'alert' }]);
   expect(said()).toEqual(['Only once']);
   telegram.chats.say(eve, 'and me?');
   await expect.poll(() => said(eve.id)).toEqual(['Only once']);
@@ -116,7 +118,11 @@ test('a limit is waited out in full, while others are answered', async () => {
   await start(open, { clock });
   server.provider.setAnswer(() => ({ text: 'At last' }));
   telegram.limit(ada.id, 40);
-  const statusOf = () => telegram.callsOf('sendMessage').filter(({ params }) => params['chat_id'] === ada.id).map(({ status }) => status);
+  const statusOf = () =>
+    telegram
+      .callsOf('sendMessage')
+      .filter(({ params }) => params['chat_id'] === ada.id)
+      .map(({ status }) => status);
   telegram.chats.say(ada, 'hello');
   await expect.poll(statusOf).toEqual([429]);
   telegram.chats.say(eve, 'me, too');
