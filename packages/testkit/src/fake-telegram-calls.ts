@@ -5,7 +5,6 @@ const parameters: Readonly<Record<string, Readonly<Record<string, `${Kind}${'?' 
   getMe: {},
   getWebhookInfo: {},
   deleteWebhook: { drop_pending_updates: 'bool?' },
-  setMyCommands: { commands: 'list', scope: 'object?', language_code: 'text?' },
   getUpdates: { offset: 'int?', limit: 'int?', timeout: 'int?', allowed_updates: 'list?' },
   sendMessage: {
     ...sending(),

@@ -1,14 +1,18 @@
-import type { CallParams, SentFile } from './fake-telegram-calls.ts';
-import { isFile } from './fake-telegram-calls.ts';
-import { parseTelegramHtml, type TelegramEntity } from './fake-telegram-html.ts';
-
-export interface TelegramPerson {
-  readonly id: number;
-  readonly first_name: string;
-  readonly last_name?: string;
-  readonly username?: string;
-  readonly is_bot?: boolean;
-}
+import { type CallParams, isFile, type SentFile } from './fake-telegram-calls.ts';
+import { callGroup, type Chat, iconColours, isAdmin, type Member } from './fake-telegram-groups.ts';
+import {
+  bad,
+  fileFields,
+  isImage,
+  keyboardOf,
+  type Message,
+  parsed,
+  Refused,
+  type ShownMessage,
+  type TelegramFileKind,
+  type TelegramPerson,
+  userOf,
+} from './fake-telegram-messages.ts';
 
 export interface TelegramGroup {
   /** Negative. */
@@ -20,77 +24,10 @@ export interface TelegramGroup {
   readonly bot?: 'member' | 'administrator';
 }
 
-export type TelegramFileKind = 'photo' | 'document' | 'voice' | 'audio' | 'video' | 'video_note' | 'animation' | 'sticker';
-
-/** A message as people see it. */
-export interface ShownMessage {
-  readonly messageId: number;
-  readonly threadId: number | undefined;
-  readonly from: number;
-  /** Or the caption. */
-  readonly text: string;
-  readonly entities: readonly TelegramEntity[];
-  readonly file: { readonly kind: TelegramFileKind; readonly name: string; readonly bytes: Uint8Array } | undefined;
-  readonly poll: readonly string[] | undefined;
-  /** Labels. */
-  readonly buttons: readonly (readonly string[])[];
-  readonly replyTo: number | undefined;
-  /** Emoji of the bot. */
-  readonly reactions: readonly string[];
-  readonly isEdited: boolean;
-  readonly hasPreview: boolean;
-}
-
-interface Button {
-  readonly text: string;
-  readonly callback_data: string;
-}
-
-interface Message extends Omit<ShownMessage, 'buttons'> {
-  readonly date: number;
-  readonly keyboard: readonly (readonly Button[])[];
-  readonly extra: object;
-}
-
-interface Member {
-  readonly user: TelegramPerson;
-  status: 'creator' | 'administrator' | 'member' | 'kicked' | 'left';
-  permissions: readonly string[];
-}
-
-interface Chat {
-  readonly id: number;
-  readonly type: 'private' | 'group' | 'supergroup';
-  title: string;
-  description: string;
-  readonly isForum: boolean;
-  readonly members: Map<number, Member>;
-  readonly messages: Map<number, Message>;
-  readonly topics: Map<number, { name: string; isClosed: boolean }>;
-  readonly pinned: Set<number>;
-  isBlocked: boolean;
-  movedTo: number | undefined;
-  lastId: number;
-}
-
-/** A refusal of the Bot API. */
-export class Refused extends Error {
-  readonly code: number;
-  readonly parameters: object | undefined;
-
-  constructor(code: number, description: string, parameters?: object) {
-    super(description);
-    this.code = code;
-    this.parameters = parameters;
-  }
-}
-
-const bad = (what: string): Refused => new Refused(400, `Bad Request: ${what}`);
 const maxText = 4_096;
 const maxCaption = 1_024;
 const maxPhoto = 10_485_760;
 const maxDownload = 20_971_520;
-const iconColours = [7_322_096, 16_766_590, 13_338_331, 9_367_192, 16_749_490, 16_478_047];
 const reactions =
   '👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 😈 😴 😭 🤓 👻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 😡'.split(
     ' ',
@@ -262,7 +199,6 @@ export class TelegramChats {
     const chat = number('chat_id') ?? 0;
     const id = number('message_id') ?? 0;
     const thread = number('message_thread_id');
-    const user = number('user_id') ?? 0;
     switch (method) {
       case 'sendMessage':
         return this.#sendText(chat, params);
@@ -286,7 +222,7 @@ export class TelegramChats {
         return this.#edit(chat, id, params, true);
       case 'deleteMessage': {
         const message = this.#message(chat, id, 'delete');
-        if (message.from !== this.#options.bot.id && this.#chat(chat).type !== 'private' && !this.#isAdmin(chat))
+        if (message.from !== this.#options.bot.id && this.#chat(chat).type !== 'private' && !isAdmin(this.#chat(chat), this.#options.bot))
           throw bad("message can't be deleted");
         return this.#chat(chat).messages.delete(id);
       }
@@ -298,73 +234,12 @@ export class TelegramChats {
         return true;
       case 'getFile':
         return this.#getFile(text('file_id') ?? '');
-      case 'pinChatMessage':
-        this.#message(chat, id, 'pin');
-        this.#needAdmin(chat, 'manage pinned messages in the chat');
-        this.#chat(chat).pinned.add(id);
-        return true;
-      case 'unpinChatMessage':
-        this.#needAdmin(chat, 'manage pinned messages in the chat');
-        if (!this.#chat(chat).pinned.delete(id)) throw bad('message to unpin not found');
-        return true;
-      case 'getChat': {
-        const { description, isForum } = this.#writable(chat);
-        return {
-          ...this.#chatOf(chat),
-          ...(description !== '' && { description }),
-          ...(isForum && { is_forum: true }),
-          accent_color_id: 0,
-          max_reaction_count: 11,
-        };
-      }
-      case 'getChatMemberCount':
-        return this.#present(chat).length;
-      case 'getChatAdministrators':
-        return this.#present(chat)
-          .filter(({ status }) => status !== 'member')
-          .map(({ user: one, status }) => ({ user: userOf(one), status, is_anonymous: false }));
-      case 'setChatTitle':
-        this.#needAdmin(chat, 'change chat title');
-        if (this.#chat(chat).title === text('title')) throw bad('chat title is not modified');
-        this.#chat(chat).title = text('title') ?? '';
-        return true;
-      case 'setChatDescription':
-        this.#needAdmin(chat, 'set chat description');
-        if (this.#chat(chat).description === (text('description') ?? '')) throw bad('chat description is not modified');
-        this.#chat(chat).description = text('description') ?? '';
-        return true;
-      case 'banChatMember':
-        return this.#setMember(chat, user, 'kicked');
-      case 'unbanChatMember':
-        return this.#unban(chat, user, params['only_if_banned'] === true);
-      case 'promoteChatMember': {
-        const permissions = Object.keys(params).filter((name) => name.startsWith('can_') && params[name] === true);
-        return this.#setMember(chat, user, permissions.length > 0 ? 'administrator' : 'member', permissions);
-      }
-      case 'createForumTopic': {
-        this.#forum(chat);
-        const colour = number('icon_color') ?? iconColours[0];
-        if (!iconColours.includes(colour ?? 0)) throw bad('TOPIC_ICON_COLOR_INVALID');
-        return { message_thread_id: this.addTopic(chat, text('name') ?? ''), name: text('name'), icon_color: colour };
-      }
-      case 'editForumTopic': {
-        const topic = this.#topic(chat, thread ?? 0);
-        const name = text('name') ?? topic.name;
-        if (name === topic.name && text('icon_custom_emoji_id') === undefined) throw bad('TOPIC_NOT_MODIFIED');
-        topic.name = name;
-        return true;
-      }
-      case 'closeForumTopic':
-      case 'reopenForumTopic': {
-        const topic = this.#topic(chat, thread ?? 0);
-        const isClosed = method === 'closeForumTopic';
-        if (topic.isClosed === isClosed) throw bad('TOPIC_NOT_MODIFIED');
-        topic.isClosed = isClosed;
-        return true;
-      }
       default:
-        // Without effect on what people see.
-        return true;
+        return callGroup(this.#writable(chat), method, params, {
+          bot: this.#options.bot,
+          chatOf: () => this.#chatOf(chat),
+          addTopic: (name) => this.addTopic(chat, name),
+        });
     }
   }
 
@@ -458,21 +333,6 @@ export class TelegramChats {
     return { file_id: id, file_unique_id: `u${id}`, file_size: file.bytes.byteLength, file_path: file.path };
   }
 
-  #setMember(chat: number, user: number, status: Member['status'], permissions: readonly string[] = []): true {
-    this.#needAdmin(chat, 'restrict/unrestrict chat member');
-    const member = this.#chat(chat).members.get(user);
-    if (member === undefined || member.status === 'left') throw bad('PARTICIPANT_ID_INVALID');
-    if (member.status === 'creator') throw bad("can't remove chat owner");
-    Object.assign(member, { status, permissions });
-    return true;
-  }
-
-  #unban(chat: number, user: number, onlyIfBanned: boolean): true {
-    const member = this.#chat(chat).members.get(user);
-    if (member?.status === 'kicked' || (!onlyIfBanned && member !== undefined)) this.#setMember(chat, user, 'left');
-    return true;
-  }
-
   #addChat(id: number, type: Chat['type'], title: string, isForum: boolean, members: readonly Member[]): void {
     this.#chats.set(id, {
       id,
@@ -514,7 +374,7 @@ export class TelegramChats {
     if (thread !== undefined) {
       const topic = chat.topics.get(thread);
       if (topic === undefined) throw bad('message thread not found');
-      if (topic.isClosed && !this.#isAdmin(id)) throw bad('TOPIC_CLOSED');
+      if (topic.isClosed && !isAdmin(chat, this.#options.bot)) throw bad('TOPIC_CLOSED');
     }
     return chat;
   }
@@ -523,31 +383,6 @@ export class TelegramChats {
     const message = this.#chat(chat).messages.get(id);
     if (message === undefined) throw bad(`message to ${purpose} not found`);
     return message;
-  }
-
-  #forum(chat: number): Chat {
-    this.#needAdmin(chat, 'create a topic');
-    const found = this.#chat(chat);
-    if (!found.isForum) throw bad('the chat is not a forum');
-    return found;
-  }
-
-  #topic(chat: number, thread: number) {
-    const topic = this.#forum(chat).topics.get(thread);
-    if (topic === undefined) throw bad('message thread not found');
-    return topic;
-  }
-
-  #present(chat: number): Member[] {
-    return [...this.#writable(chat).members.values()].filter(({ status }) => status !== 'kicked' && status !== 'left');
-  }
-
-  #isAdmin(chat: number): boolean {
-    return this.#chat(chat).members.get(this.#options.bot.id)?.status === 'administrator';
-  }
-
-  #needAdmin(chat: number, purpose: string): void {
-    if (this.#writable(chat).type !== 'private' && !this.#isAdmin(chat)) throw bad(`not enough rights to ${purpose}`);
   }
 
   #nextId(chat: number): number {
@@ -598,7 +433,7 @@ export class TelegramChats {
     const { type, messages, isBlocked } = this.#chat(chat);
     const message = this.#message(chat, id, 'read');
     if (isBlocked && type !== 'private') return false;
-    if (type === 'private' || seesAll || this.#isAdmin(chat)) return true;
+    if (type === 'private' || seesAll || isAdmin(this.#chat(chat), this.#options.bot)) return true;
     const answered = messages.get(message.replyTo ?? 0)?.from === bot.id;
     return answered || text.startsWith('/') || text.toLowerCase().includes(`@${bot.username.toLowerCase()}`);
   }
@@ -639,65 +474,3 @@ export class TelegramChats {
     return this.#chat(chat).members.get(id)?.user ?? { id, first_name: 'Somebody' };
   }
 }
-
-const userOf = ({ is_bot = false, ...person }: TelegramPerson): object => ({ is_bot, ...person });
-
-function parsed(value: unknown, mode: unknown): { readonly text: string; readonly entities: readonly TelegramEntity[] } {
-  const text = String(value);
-  if (mode === undefined) return { text: text.trim(), entities: [] };
-  if (mode !== 'HTML') throw bad('unsupported parse_mode');
-  const html = parseTelegramHtml(text);
-  if ('refusal' in html) throw new Refused(400, html.refusal);
-  return html;
-}
-
-function keyboardOf(markup: unknown): readonly (readonly Button[])[] {
-  const rows = ((markup ?? {}) as { readonly inline_keyboard?: readonly (readonly Partial<Button>[])[] }).inline_keyboard ?? [];
-  return rows.map((row) =>
-    row.map(({ text = '', callback_data: data = '' }) => {
-      if (text === '') throw bad('text buttons are unallowed in the inline keyboard');
-      if (data === '' || Buffer.byteLength(data) > 64) throw bad('BUTTON_DATA_INVALID');
-      return { text, callback_data: data };
-    }),
-  );
-}
-
-/** Returns the fields of a message that describe a file; a photo has several sizes. */
-function fileFields(
-  id: string,
-  file: { readonly kind: TelegramFileKind; readonly name?: string; readonly type?: string; readonly bytes: Uint8Array } | undefined,
-): object {
-  if (file === undefined) return {};
-  const { kind, name, type, bytes } = file;
-  const base = { file_id: id, file_unique_id: `u${id}`, file_size: bytes.byteLength };
-  const details = { ...base, ...(name !== undefined && name !== '' && { file_name: name }), ...(type !== undefined && { mime_type: type }) };
-  switch (kind) {
-    case 'photo':
-      return {
-        photo: [
-          { ...base, file_id: `${id}-small`, file_size: 9, width: 90, height: 60 },
-          { ...base, width: 900, height: 600 },
-        ],
-      };
-    case 'sticker':
-      return { sticker: { ...base, type: 'regular', width: 512, height: 512, is_animated: false, is_video: false, emoji: '👋' } };
-    case 'video_note':
-      return { video_note: { ...base, length: 240, duration: 3 } };
-    case 'animation':
-      return { animation: { ...details, width: 1, height: 1, duration: 1 }, document: details };
-    case 'voice':
-    case 'audio':
-      return { [kind]: { ...details, duration: 3 } };
-    case 'video':
-      return { video: { ...details, width: 1, height: 1, duration: 3 } };
-    case 'document':
-      return { document: details };
-  }
-}
-
-const isImage = (bytes: Uint8Array): boolean =>
-  [
-    [0x89, 0x50, 0x4e, 0x47],
-    [0xff, 0xd8, 0xff],
-    [0x52, 0x49, 0x46, 0x46],
-  ].some((magic) => magic.every((byte, at) => bytes[at] === byte));

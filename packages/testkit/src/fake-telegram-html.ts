@@ -46,7 +46,8 @@ export function parseTelegramHtml(html: string): ParsedHtml {
     const offset = Buffer.byteLength(html.slice(0, at));
     const character = html[at] ?? '';
     if (character === '&') {
-      const [whole = '&', name = ''] = /^&(#x[0-9a-f]{1,6}|#\d{1,7}|[a-z]+);/i.exec(html.slice(at)) ?? [];
+      // The semicolon may be missing.
+      const [whole = '&', name = ''] = /^&(#x[0-9a-f]{1,6}|#\d{1,7}|[a-z]+);?/i.exec(html.slice(at)) ?? [];
       text += whole === '&' ? '&' : (decoded(name) ?? whole);
       at += whole.length;
       continue;
@@ -66,7 +67,11 @@ export function parseTelegramHtml(html: string): ParsedHtml {
       if (last === undefined) return refuse(`Unexpected end tag at byte offset ${offset}`);
       if (tag !== '' && tag !== last.tag) return refuse(`Unmatched end tag at byte offset ${offset}, expected "</${last.tag}>", found "</${tag}>"`);
       const entity = entityOf(last, text.length);
-      if (entity !== undefined) entities.push(entity);
+      const inner = entities.at(-1);
+      // A block of code with a language is one entity.
+      const isBlock = entity?.type === 'pre' && inner?.type === 'code' && inner.offset === entity.offset && inner.length === entity.length;
+      if (isBlock) entities.splice(-1, 1, { ...inner, type: 'pre' });
+      else if (entity !== undefined) entities.push(entity);
       continue;
     }
     const tag = /^[a-z0-9-]*/i.exec(inside)?.[0].toLowerCase() ?? '';

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type CallParams, isKnownCall, readCall } from './fake-telegram-calls.ts';
-import { Refused, TelegramChats, type TelegramPerson } from './fake-telegram-chats.ts';
+import { TelegramChats } from './fake-telegram-chats.ts';
+import { Refused, type TelegramPerson } from './fake-telegram-messages.ts';
 
-export type { TelegramPerson } from './fake-telegram-chats.ts';
+export type { TelegramPerson } from './fake-telegram-messages.ts';
 
 export interface FakeTelegramOptions {
   readonly token?: string;
@@ -105,6 +106,11 @@ export class FakeTelegram implements AsyncDisposable {
     if (waiting !== undefined && this.#updates.length > 0) waiting.answer(this.#updates.slice(0, waiting.limit));
   }
 
+  /** Cuts every connection. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   /** Updates that are not confirmed. */
   pending(): readonly number[] {
     return this.#updates.map(({ update_id }) => update_id);
@@ -120,7 +126,7 @@ export class FakeTelegram implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 

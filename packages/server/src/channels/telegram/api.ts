@@ -5,9 +5,10 @@ import { parseJson } from '../../kernel/json.ts';
 import { createFetch, RequestFailed } from '../http.ts';
 import type { WireClock } from '../port.ts';
 
-/** Seconds that a poll waits for messages; its answer must be there `lateMs` after that. */
+/** Seconds that a poll waits for messages. */
 export const pollSeconds = 50;
-const lateMs = 15_000;
+/** Time for the answer of a poll. */
+export const pollMs = pollSeconds * 1_000 + 15_000;
 const callMs = 30_000;
 const uploadMs = 300_000;
 /** A hundred messages, each with the one that it answers. */
@@ -17,7 +18,6 @@ const maxDescription = 300;
 
 /** `<bot id>:<secret>`; it becomes part of addresses. */
 const tokenPattern = /^\d{1,20}:[\w-]{1,128}$/;
-export const isToken = (token: string): boolean => tokenPattern.test(token);
 
 export interface Access {
   readonly token: string;
@@ -45,11 +45,12 @@ const Answer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), resul
  * sent. A complete answer that is a refusal is a `GrammyError`.
  */
 export function createApi({ token, apiUrl, clock }: Access): BotApi {
-  const poll = createFetch({ clock, timeoutMs: pollSeconds * 1_000 + lateMs, maxBytes: maxPollBytes });
+  const poll = createFetch({ clock, timeoutMs: pollMs, maxBytes: maxPollBytes });
   const call = createFetch({ clock, timeoutMs: callMs, maxBytes: maxCallBytes });
   const upload = createFetch({ clock, timeoutMs: uploadMs, maxBytes: maxCallBytes });
   const api = new Api(token);
   api.config.use(async (_library, method, payload, signal) => {
+    if (!tokenPattern.test(token)) return { ok: false, error_code: 401, description: 'The token is not of the form 123456:ABC…', parameters: {} };
     const form = await formOf(payload);
     const send = form !== undefined ? upload : method === 'getUpdates' ? poll : call;
     const response = await send(`${rootOf(apiUrl)}/bot${token}/${method}`, {

@@ -2,7 +2,7 @@ import { GrammyError } from 'grammy';
 import { sleep } from '../../kernel/timers.ts';
 import { RequestFailed } from '../http.ts';
 import type { AdapterDeps, Ended, ReceivedMessage, Sink } from '../port.ts';
-import { type BotApi, pollSeconds } from './api.ts';
+import { type BotApi, pollMs, pollSeconds } from './api.ts';
 import { messageOf, type Us } from './message.ts';
 import { retryAfterMs } from './outcome.ts';
 import { numberOf, parseUpdate } from './update.ts';
@@ -11,6 +11,8 @@ type Deps = Pick<AdapterDeps<unknown>, 'clock' | 'log'>;
 
 /** Pause after messages could not be stored. */
 const againMs = 1_000;
+/** Proxies and routers cut connections that are silent: after this time it is not taken for a failure of the platform. */
+const silentMs = 10_000;
 const stopped: Ended = { ended: 'stopped', text: 'Stopped' };
 const kinds = ['message', 'edited_message', 'callback_query'] as const;
 
@@ -65,8 +67,18 @@ export class Poll {
   }
 
   /** The first poll does not wait: its answer is the proof that polling works. */
-  #poll(last: number | undefined, timeout: number): Promise<readonly unknown[]> {
-    return this.#ask((signal) => this.#api.getUpdates({ ...(last !== undefined && { offset: last + 1 }), timeout, allowed_updates: kinds }, signal));
+  async #poll(last: number | undefined, timeout: number): Promise<readonly unknown[]> {
+    const { clock, log } = this.#deps;
+    const startedAt = clock.monotonic();
+    const payload = { ...(last !== undefined && { offset: last + 1 }), timeout, allowed_updates: kinds };
+    try {
+      return await this.#ask((signal) => this.#api.getUpdates(payload, signal));
+    } catch (error) {
+      const tookMs = clock.monotonic() - startedAt;
+      if (!(error instanceof RequestFailed) || this.#signal.aborted || tookMs < silentMs || tookMs >= pollMs) throw error;
+      log.debug({ tookMs }, 'A poll of Telegram was cut off; polling again');
+      return [];
+    }
   }
 
   /** Returns the answer; waits as long as Telegram says when it is asked too often. */

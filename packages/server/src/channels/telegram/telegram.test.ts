@@ -124,6 +124,25 @@ describe('polling', () => {
     expect(wire.proofs()).toBe(proofs);
   });
 
+  test('a poll that is cut off while nothing happens is made again, one that is cut off at once is not', async () => {
+    const fake = await startTelegram();
+    const wire = open(fake);
+    const ended = wire.run();
+    await wire.connected;
+    const polls = () => fake.telegram.callsOf('getUpdates').length;
+    for (const n of [2, 3]) {
+      await expect.poll(() => fake.telegram.isPolled()).toBe(true);
+      expect(polls()).toBe(n);
+      fake.clock.advance(10_000);
+      fake.telegram.cut();
+      await expect.poll(polls).toBe(n + 1);
+    }
+    await expect.poll(() => fake.telegram.isPolled()).toBe(true);
+    fake.clock.advance(9_999);
+    fake.telegram.cut();
+    expect(await ended).toMatchObject({ ended: 'transient' });
+  });
+
   test('waits as long as Telegram says, and every answer is a sign of life', async () => {
     const fake = await startTelegram();
     fake.telegram.fail('getMe', { code: 429, description: '', retryAfter: 7 });

@@ -1,7 +1,7 @@
 import type { ReactionTypeEmoji } from 'grammy/types';
 import type { Act, Adapter, AdapterDeps, Download, Ended, MessageRef, OpenWire, OutgoingPart, Place, SendResult, Sink } from '../port.ts';
 import { runAction } from './actions.ts';
-import { type Access, type BotApi, createApi, isToken } from './api.ts';
+import { type Access, type BotApi, createApi } from './api.ts';
 import type { TelegramKeys } from './config.ts';
 import { download } from './download.ts';
 import { Limits } from './limits.ts';
@@ -34,9 +34,7 @@ class TelegramAdapter implements Adapter {
     this.#limits = new Limits(clock);
   }
 
-  async run(signal: AbortSignal, sink: Sink): Promise<Ended> {
-    if (!isToken(this.#access.token))
-      return { ended: 'unauthorized', text: 'The token is not one of a bot (123456:ABC…): copy it again from @BotFather' };
+  run(signal: AbortSignal, sink: Sink): Promise<Ended> {
     return new Poll(this.#deps, this.#api, sink, signal).run();
   }
 
