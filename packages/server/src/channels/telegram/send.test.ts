@@ -201,6 +201,16 @@ describe('evidence', () => {
     expect(await send({ to: group, text: 'e' })).toMatchObject({ is: 'sent' });
   });
 
+  test('three chats that were limited one after the other do not', async () => {
+    const { telegram, clock, send } = await ready();
+    for (const chat of [ada.id, eve.id, group]) {
+      if (chat === eve.id) telegram.chats.say(eve, 'hi');
+      telegram.limit(chat, 5);
+      expect(await send({ to: chat, text: 'x' })).toEqual({ is: 'notSent', text: expect.any(String), retryAfterMs: 5_000 });
+      clock.advance(5_000);
+    }
+  });
+
   test.each([
     [{ code: 403, description: 'Forbidden: user is deactivated' }, 'deactivated'],
     [{ code: 403, description: "Forbidden: bot can't initiate conversation with a user" }, 'not_started'],
@@ -354,6 +364,15 @@ describe('a received file', () => {
     const { get, adapter } = await receive(new Uint8Array(20_971_521));
     expect(await get()).toEqual({ is: 'gone', text: expect.stringContaining('larger than 20 MB') });
     for (const ref of ['F-unknown', '../secret', '']) expect(await adapter.download?.(ref, { signal: never })).toMatchObject({ is: 'gone' });
+  });
+
+  test('that is larger than declared is cut off', async () => {
+    const { get, telegram } = await receive(new Uint8Array(20_000_001));
+    const path = `documents/file_1.bin`;
+    telegram.fail('getFile', { status: 200, body: JSON.stringify({ ok: true, result: { file_id: 'x', file_unique_id: 'y', file_path: path } }) });
+    const opened = await get();
+    if (opened?.is !== 'opened') throw new Error('expected a stream');
+    await expect(readAll(opened.stream)).rejects.toThrow('The file is larger than 20000000 bytes');
   });
 
   test('that breaks off, or cannot be had now, is an error without the address', async () => {

@@ -76,7 +76,9 @@ describe('polling', () => {
     const next = open(fake, { cursor: '502' });
     void next.run();
     await expect.poll(() => next.received.map(({ text, eventKey }) => [text, eventKey])).toEqual([['three', '503']]);
-    expect(fake.telegram.callsOf('getUpdates').map(({ params }) => params['offset'])).toEqual([undefined, undefined, 502, 503, 503, 504]);
+    await expect
+      .poll(() => fake.telegram.callsOf('getUpdates').map(({ params }) => params['offset']))
+      .toEqual([undefined, undefined, 502, 503, 503, 504]);
   });
 
   test('receives again what could not be stored, and says so', async () => {
