@@ -100,8 +100,11 @@ export class FakeTelegram implements AsyncDisposable {
 
   /** Queues an update as it is; one of a kind that the bot did not ask for is not created. */
   push(update: object): void {
-    if ('update_id' in update || Object.keys(update).some((kind) => this.#allowed.includes(kind)))
-      this.#updates.push({ update_id: (this.#lastUpdate += 1), ...update });
+    const given = 'update_id' in update ? Number(update.update_id) : undefined;
+    if (given !== undefined || Object.keys(update).some((kind) => this.#allowed.includes(kind))) {
+      this.#lastUpdate = Math.max(this.#lastUpdate + 1, given ?? 0);
+      this.#updates.push({ ...update, update_id: given ?? this.#lastUpdate });
+    }
     const waiting = this.#waiting;
     if (waiting !== undefined && this.#updates.length > 0) waiting.answer(this.#updates.slice(0, waiting.limit));
   }
