@@ -1,6 +1,7 @@
 import type { ChannelCapabilities } from '@gatehouse/contract';
 import { email } from '../../../channels/email/platform.ts';
 import { irc } from '../../../channels/irc/platform.ts';
+import { matrix } from '../../../channels/matrix/platform.ts';
 import type { Adapter, AdapterDeps, OpenWire, Platform } from '../../../channels/port.ts';
 import { telegram } from '../../../channels/telegram/platform.ts';
 import type { InstanceConfig } from './config.ts';
@@ -45,6 +46,7 @@ const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
   email: { platform: email, load: async () => (await import('../../../channels/email/email.ts')).openEmail },
   irc: { platform: irc, load: async () => (await import('../../../channels/irc/irc.ts')).openIrc },
   telegram: { platform: telegram, load: async () => (await import('../../../channels/telegram/telegram.ts')).openTelegram },
+  matrix: { platform: matrix, load: async () => (await import('../../../channels/matrix/matrix.ts')).openMatrix },
 };
 
 /** Returns a platform by its type; undefined for an unknown one and for `gateway`. */
