@@ -24,6 +24,7 @@ export const names = (text: string, own: readonly string[]): boolean =>
 export function withoutMention(text: string, userId: string, own: readonly string[]): string {
   const ids = [userId, encodeURIComponent(userId)].map((id) => RegExp.escape(id)).join('|');
   const link = String.raw`\[[^\]\n]{0,128}\]\(https://matrix\.to/#/(?:${ids})\)`;
-  const mark = new RegExp(String.raw`^(?:${link}|@?(?:${anyOf([userId, ...own])}))(?:[:,]\s*|\s+|$)`, 'iu').exec(text);
+  const marks = [link, RegExp.escape(userId), ...(own.length === 0 ? [] : [`@?(?:${anyOf(own)})`])];
+  const mark = new RegExp(String.raw`^(?:${marks.join('|')})(?:[:,]\s*|\s+|$)`, 'iu').exec(text);
   return mark === null ? text : text.slice(mark[0].length);
 }

@@ -77,10 +77,12 @@ function saidBy(content: Content, relation: Relation, roomId: string, sender: st
   const attachment = attachmentOf(type, body, content);
   const answered = relation.replyTo ?? (relation.type === 'm.thread' ? relation.eventId : undefined);
   const isAnswer = answered !== undefined && us.seen.get(answered)?.sender === userId;
-  const text = withoutMention(attachment === undefined ? whole : captionOf(whole, content), userId, own);
+  const isNamed = isMentioned(content, whole, userId, own);
+  const written = attachment === undefined ? whole : captionOf(whole, content);
+  const text = isNamed ? withoutMention(written, userId, own) : written;
   return {
     text: type === 'm.emote' ? `* ${us.rooms.nameIn(roomId, sender)} ${text}` : text,
-    mentionsUs: isAnswer || quotes === userId || isMentioned(content, whole, userId, own),
+    mentionsUs: isAnswer || quotes === userId || isNamed,
     ...(attachment !== undefined && { attachments: [attachment] }),
   };
 }

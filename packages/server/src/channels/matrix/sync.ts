@@ -143,7 +143,8 @@ export class Sync {
     const patience = new AbortController();
     await Promise.race([this.#invites.settled(), sleep(clock, joinMs, AbortSignal.any([this.#signal, patience.signal]))]);
     patience.abort();
-    if (!(await this.#store(messages, next))) return stopped;
+    // A poll that ended without an event has nothing to store.
+    if ((messages.length > 0 || next !== since) && !(await this.#store(messages, next))) return stopped;
     this.#since = next;
     return undefined;
   }
