@@ -1,13 +1,16 @@
 import { ClientEvent, createClient, type MatrixClient, type MatrixEvent, RoomEvent, RoomMemberEvent } from 'matrix-js-sdk';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type FakeMatrix, type MatrixAccount, startFakeMatrix } from './fake-matrix.ts';
 
 let hs: FakeMatrix;
 let client: MatrixClient | undefined;
 beforeEach(async () => {
+  // Some of it is logged past the logger that it gets.
+  for (const level of ['log', 'debug', 'info'] as const) vi.spyOn(console, level).mockImplementation(() => {});
   hs = await startFakeMatrix();
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   client?.stopClient();
   await hs[Symbol.asyncDispose]();
 });

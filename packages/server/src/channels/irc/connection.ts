@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { AdapterDeps, Ended, SendResult, Sink } from '../port.ts';
+import { type ActName, type ActResult, Acts, commandOf } from './acts.ts';
 import { Intake } from './intake.ts';
 import type { IrcConfig } from './irc.ts';
 import { foldingOf, formatLine, type Line, longestLine, parseLine, parseSource } from './line.ts';
@@ -28,6 +29,7 @@ export class IrcConnection {
   readonly #signal: AbortSignal;
   readonly #intake: Intake;
   readonly #sends: Sends;
+  readonly #acts: Acts;
   readonly #caps = new Set<string>();
   readonly #offered = new Set<string>();
   readonly #pingMs: number;
@@ -52,6 +54,7 @@ export class IrcConnection {
     this.#pongMs = pongMs;
     this.#intake = new Intake(deps, sink, signal, () => this.#readOn());
     this.#sends = new Sends(deps.clock, pingMs + pongMs);
+    this.#acts = new Acts(deps.clock, pingMs + pongMs);
   }
 
   /** Resolves when the connection has ended and what came over it is stored. */
@@ -79,6 +82,16 @@ export class IrcConnection {
     if (isLabelled) this.#write(formatLine('PRIVMSG', [target, text], { label }));
     // A server without labels answers in order: its answer to the ping comes after a refusal of the message.
     else this.#write(`${formatLine('PRIVMSG', [target, text])}${formatLine('PING', [label])}`);
+    return result;
+  }
+
+  /** Carries out an action on a channel; resolves when the server has answered. */
+  act(name: ActName, channel: string, params: Readonly<Record<string, unknown>>, token: string, signal: AbortSignal): Promise<ActResult> {
+    if (this.#socket === undefined || !this.#isWelcome || this.#isOver || signal.aborted)
+      return Promise.resolve({ is: 'failed', kind: 'unavailable', text: 'The server is not connected' });
+    const result = this.#acts.expect(token, { name, channel, folded: this.#fold(channel) }, signal);
+    const [command, words] = commandOf(name, channel, params);
+    this.#write(`${formatLine(command, words)}${formatLine('PING', [token])}`);
     return result;
   }
 
@@ -150,6 +163,7 @@ export class IrcConnection {
     if (this.#isWelcome) this.#expectLife();
     const { command, params, source } = line;
     const isOwn = this.#fold(parseSource(source).nick) === this.#fold(this.#nick);
+    if (this.#acts.takes(line, isOwn, this.#fold, (channel) => this.#sends.isSending(channel))) return;
     if (this.#sends.takes(line, isOwn && command === 'PRIVMSG', this.#fold)) return;
     switch (command) {
       case 'PING':
@@ -293,6 +307,7 @@ export class IrcConnection {
     if (ended.ended === 'stopped') this.#write(formatLine('QUIT', ['Stopping']));
     this.#isOver = true;
     this.#sends.end();
+    this.#acts.end();
     const socket = this.#socket;
     const done = () => {
       cancel();

@@ -17,6 +17,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../kernel/clock.ts';
 import type { Ended, ReceivedMessage, SendResult, WireClock } from '../port.ts';
 import { type IrcConfig, openIrc } from './irc.ts';
+import { irc } from './platform.ts';
 
 const names: readonly IrcServerName[] = ['inspircd', 'ngircd'];
 for (const name of names.filter((one) => !hasIrcServer(one))) console.warn(`Tests of IRC with ${name} are skipped: it is not installed`);
@@ -234,6 +235,47 @@ describe.each(names.filter(hasIrcServer))('%s', (name) => {
     expect(await under).toMatchObject({ is: 'ambiguous' });
     expect(await ended).toMatchObject({ ended: 'transient' });
     expect(await send('Ada', 'x')).toMatchObject({ is: 'notSent' });
+  });
+
+  test('actions are answered by the server', async () => {
+    const one = await connect(ircd.port, { nick: 'actor' });
+    const act = (action: string, params: Readonly<Record<string, unknown>> = {}, conversationId = '#acts') =>
+      one.adapter.action?.(action, params, { conversationId }, { signal: never });
+    expect(await act('join', { channel: '#acts' })).toEqual({ is: 'done', value: { joined: true, channel: '#acts' } });
+    // It is there already.
+    expect(await act('join', { channel: '#ACTS' })).toEqual({ is: 'done', value: { joined: true, channel: '#ACTS' } });
+    ada.say('JOIN #acts');
+    await expect.poll(() => ada.heard.some((line) => / 366 .*#acts/i.test(line))).toBe(true);
+    const listed = await act('names');
+    if (listed?.is !== 'done') throw new Error(`expected names, not ${JSON.stringify(listed)}`);
+    expect(listed.value).toEqual({ channel: '#acts', names: expect.arrayContaining(['@actor', 'Ada']), total: 2 });
+    for (let n = 0; n < 2; n += 1)
+      expect(await act('topic', { topic: 'Tea\r\nQUIT :gone' })).toEqual({ is: 'done', value: { topicSet: true, channel: '#acts' } });
+    await expect.poll(() => ada.heard.some((line) => /TOPIC #acts :Tea {2}QUIT :gone/.test(line))).toBe(true);
+    expect(await act('part', { reason: 'bye' })).toEqual({ is: 'done', value: { parted: true, channel: '#acts' } });
+    await expect.poll(() => ada.heard.some((line) => /^:actor\S* PART #acts/.test(line))).toBe(true);
+    expect(await act('part')).toMatchObject({ is: 'failed', kind: 'denied' });
+    expect(await act('topic', { topic: 'x' })).toMatchObject({ is: 'failed', kind: 'denied' });
+    expect(await act('part', {}, '#nowhere')).toMatchObject({ is: 'failed', kind: 'not_found' });
+    expect(await act('sendTyping')).toEqual({ is: 'done', value: { typing: false } });
+    expect(irc.capabilities.actions).toEqual(['join', 'part', 'topic', 'names', 'sendTyping']);
+  });
+
+  test('an action that the server refuses, or that is none, is said so', async () => {
+    const one = await connect(ircd.port, { nick: 'actor' });
+    const act = (action: string, params: Readonly<Record<string, unknown>> = {}, conversationId = '#locked') =>
+      one.adapter.action?.(action, params, { conversationId }, { signal: never });
+    ada.say('JOIN #locked');
+    ada.say('MODE #locked +k secret');
+    await expect.poll(() => ada.heard.some((line) => /MODE #locked :?\+k/.test(line))).toBe(true);
+    expect(await act('join', { channel: '#locked' })).toMatchObject({ is: 'failed', kind: 'denied' });
+    expect(await act('join', { channel: '#locked', key: 'secret' })).toMatchObject({ is: 'done' });
+    for (const channel of ['Ada', '#a,#b', '#a b', '', 7]) expect(await act('join', { channel })).toMatchObject({ is: 'failed', kind: 'invalid' });
+    expect(await act('join', { channel: '#locked', key: 'a b' })).toMatchObject({ is: 'failed', kind: 'invalid' });
+    expect(await act('names', {}, 'Ada')).toMatchObject({ is: 'failed', kind: 'invalid' });
+    expect(await act('dance')).toEqual({ is: 'failed', kind: 'invalid', text: 'Unsupported action: dance on irc' });
+    await one.stop();
+    expect(await act('names')).toMatchObject({ is: 'failed', kind: 'unavailable' });
   });
 
   test('a send that is given up before it is written was not sent', async () => {

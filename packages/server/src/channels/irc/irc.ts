@@ -1,5 +1,6 @@
-import { hash } from 'node:crypto';
-import type { Adapter, AdapterDeps, Ended, OpenWire, OutgoingPart, SendResult, Sink } from '../port.ts';
+import { hash, randomUUID } from 'node:crypto';
+import type { Adapter, AdapterDeps, Ended, OpenWire, OutgoingPart, Place, SendResult, Sink } from '../port.ts';
+import type { ActName, ActResult } from './acts.ts';
 import type { IrcKeys } from './config.ts';
 import { IrcConnection } from './connection.ts';
 import { formatLine } from './line.ts';
@@ -41,4 +42,24 @@ class IrcAdapter implements Adapter {
     if (this.#connection === undefined) return { is: 'notSent', text: 'The server is not connected' };
     return this.#connection.say(conversationId, text, hash('sha256', key).slice(0, 24), signal);
   }
+
+  async action(
+    name: string,
+    params: Readonly<Record<string, unknown>>,
+    { conversationId }: Place,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<ActResult> {
+    if (name === 'sendTyping') return { is: 'done', value: { typing: false } };
+    if (!isAct(name)) return { is: 'failed', kind: 'invalid', text: `Unsupported action: ${name} on irc` };
+    const channel = name === 'join' ? params['channel'] : conversationId;
+    if (typeof channel !== 'string' || !isChannel(channel)) return { is: 'failed', kind: 'invalid', text: 'Not the name of a channel' };
+    if (typeof params['key'] === 'string' && !/^[^\s:,\0][^\s,\0]*$/.test(params['key']))
+      return { is: 'failed', kind: 'invalid', text: 'The key is not one word' };
+    if (this.#connection === undefined) return { is: 'failed', kind: 'unavailable', text: 'The server is not connected' };
+    return this.#connection.act(name, channel, params, randomUUID(), signal);
+  }
 }
+
+const isAct = (name: string): name is ActName => ['join', 'part', 'topic', 'names'].includes(name);
+/** A comma would make two of one. */
+const isChannel = (text: string): boolean => Buffer.byteLength(text) <= 64 && /^[#&+!][^\s,\0\x07]+$/.test(text);

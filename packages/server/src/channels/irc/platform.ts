@@ -21,7 +21,7 @@ export const irc: Platform = {
     threading: 'none',
     chatTypes: ['direct', 'shared'],
     sendKey: 'label',
-    actions: [],
+    actions: ['join', 'part', 'topic', 'names', 'sendTyping'],
   },
   text: { flavour: 'irc', most: 380, unit: 'bytes', isLine: true, maxParts: 12 },
   rate: { burst: 4, perSecond: 1 },

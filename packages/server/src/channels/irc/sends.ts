@@ -61,6 +61,11 @@ export class Sends {
     return promise;
   }
 
+  /** Whether a refusal that names the target may be that of a message. */
+  isSending(target: string): boolean {
+    return this.#pending.values().some((one) => !one.isLabelled && one.target === target);
+  }
+
   /** The answer to the ping behind a message: whatever refuses the message would have come before it. */
   ponged(token: string): void {
     const pending = this.#pending.get(token);
