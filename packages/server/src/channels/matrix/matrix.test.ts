@@ -234,6 +234,15 @@ describe('receiving', () => {
     expect(wire.received[2]).toMatchObject({ eventKey: deleted, messageId: id, edits: id, isDeleted: true, text: '', senderId: ada.userId });
   });
 
+  test('what a moderator deletes is the message of its author', async () => {
+    const room = shared();
+    const wire = await connect(hs, gate.token);
+    const id = eve.say(room, 'spam');
+    ada.redact(room, id);
+    await expect.poll(() => wire.received.at(-1)).toMatchObject({ edits: id, isDeleted: true, senderId: eve.userId });
+    expect(() => eve.redact(room, ada.say(room, 'fine'))).toThrow('M_FORBIDDEN');
+  });
+
   test('nobody edits what another one wrote, and damaged events stop nothing', async () => {
     const room = shared();
     const wire = await connect(hs, gate.token);

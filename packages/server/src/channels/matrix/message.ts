@@ -48,8 +48,11 @@ function addressOf({ sender, content, origin_server_ts: at = Number.NaN }: Matri
 function deletionOf(event: MatrixEvent, id: string, roomId: string, us: Us): ReceivedMessage | undefined {
   const target = event.redacts ?? textIn(event.content, 'redacts');
   if (target === undefined || !isEventId(target)) return undefined;
-  const threadId = us.seen.get(target)?.threadId;
-  return { eventKey: id, messageId: target, edits: target, isDeleted: true, threadId, text: '', mentionsUs: false, ...addressOf(event, roomId, us) };
+  const original = us.seen.get(target);
+  const said = { text: '', mentionsUs: false, ...addressOf(event, roomId, us) };
+  // The homeserver decides who may delete it; it is the message of its author.
+  const senderId = original?.sender ?? event.sender;
+  return { ...said, senderId, eventKey: id, messageId: target, edits: target, isDeleted: true, threadId: original?.threadId };
 }
 
 /** An edit has no thread: it is that of the message. */
