@@ -23,9 +23,16 @@ afterEach(async () => {
   rmSync(homeDir, { recursive: true, force: true });
 });
 
-async function start(more: Partial<MatrixInstance> = {}): Promise<TestServer> {
+type Answer = NonNullable<NonNullable<TestServerOptions['provider']>['answer']>;
+const say =
+  (text: string): Answer =>
+  () => ({ text });
+
+/** Starts the daemon with an answer of the model; what waits is answered at once. */
+async function start(answer: Answer, more: Partial<MatrixInstance> = {}): Promise<TestServer> {
   const home = { type: 'matrix' as const, homeserver: hs.url, accessToken: gate.token, ...more };
-  const started = await startTestServer({ homeDir, config: { agents: { default: { model: 'mock/mock-fast' } }, channels: { home } } });
+  const config = { agents: { default: { model: 'mock/mock-fast' } }, channels: { home } };
+  const started = await startTestServer({ homeDir, config, provider: { answer } });
   server = started;
   await expect.poll(async () => (await started.client.call('channels.get', { channel_type: 'matrix' })).state).toBe('healthy');
   return started;
@@ -37,12 +44,10 @@ async function stop(): Promise<void> {
 }
 
 /** Answers with how many messages of people the conversation has. */
-function count(to: TestServer): void {
-  to.provider.setAnswer(({ body }) => {
-    const { messages } = body as { readonly messages: readonly { readonly role: string }[] };
-    return { text: `Heard ${messages.filter(({ role }) => role === 'user').length}.` };
-  });
-}
+const count: Answer = ({ body }) => {
+  const { messages } = body as { readonly messages: readonly { readonly role: string }[] };
+  return { text: `Heard ${messages.filter(({ role }) => role === 'user').length}.` };
+};
 
 /** A room with ada to which she has invited us, once we are in it. */
 async function direct(): Promise<string> {
@@ -57,8 +62,7 @@ const answers = (room: string) =>
     .map(({ body }) => body);
 
 test('a stranger invites it, gets a code, is approved with it, and is answered', async () => {
-  const { client, provider } = await start();
-  provider.setAnswer(() => ({ text: 'Second line' }));
+  const { client, provider } = await start(say('Second line'));
   const room = await direct();
   ada.say(room, 'hello');
   await expect.poll(() => answers(room)).toEqual([expect.stringMatching(/code.*: [A-Z2-9]{8}$/)]);
@@ -78,14 +82,13 @@ test('a stranger invites it, gets a code, is approved with it, and is answered',
 });
 
 test('what is written while it is stopped is answered after the start, once', async () => {
-  count(await start({ dm: { policy: 'open' } }));
+  await start(count, { dm: { policy: 'open' } });
   const room = await direct();
   ada.say(room, 'one');
   await expect.poll(() => answers(room)).toEqual(['Heard 1.']);
   await stop();
   ada.say(room, 'two');
-  const again = await start({ dm: { policy: 'open' } });
-  count(again);
+  const again = await start(count, { dm: { policy: 'open' } });
   await expect.poll(() => answers(room)).toEqual(['Heard 1.', 'Heard 2.']);
   ada.say(room, 'three');
   await expect.poll(() => answers(room)).toEqual(['Heard 1.', 'Heard 2.', 'Heard 3.']);
@@ -93,8 +96,7 @@ test('what is written while it is stopped is answered after the start, once', as
 });
 
 test('an answer whose confirmation is lost is sent again, and people see it once', async () => {
-  const { client, provider } = await start({ dm: { policy: 'open' } });
-  provider.setAnswer(() => ({ text: 'Once.' }));
+  const { client } = await start(say('Once.'), { dm: { policy: 'open' } });
   const room = await direct();
   const sends = () => hs.requests.filter(({ path }) => path.includes('/send/m.room.message/')).map(({ path }) => path);
   hs.fault(/PUT .*\/send\/m\.room\.message/, { is: 'cutAfter' });
@@ -107,8 +109,7 @@ test('an answer whose confirmation is lost is sent again, and people see it once
 });
 
 test('in a room it answers those who name it, and keeps a thread apart', async () => {
-  const started = await start({ joinInvitesFrom: { groups: ['*:fake.test'] } });
-  count(started);
+  const started = await start(count, { joinInvitesFrom: { groups: ['*:fake.test'] } });
   const eve = hs.account('eve', 'Eve');
   const room = ada.createRoom({ name: 'Lab', invite: [gate.userId, eve.userId] });
   eve.join(room);
@@ -126,8 +127,21 @@ test('in a room it answers those who name it, and keeps a thread apart', async (
   expect(channels.find(({ channelInstanceId }) => channelInstanceId === 'home')).toMatchObject({ state: 'healthy', dropped: { unmentioned: 1 } });
 });
 
+test('a file reaches the agent, and one that is gone is named', async () => {
+  const { client, provider } = await start(say('Seen.'), { dm: { policy: 'open' } });
+  const room = await direct();
+  const url = ada.upload(Buffer.from('two lines\nof a note'), 'text/plain');
+  ada.say(room, 'read this', { msgtype: 'm.file', filename: 'note.txt', url, info: { mimetype: 'text/plain', size: 20 } });
+  await expect.poll(() => answers(room)).toEqual(['Seen.']);
+  expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain('note.txt');
+  ada.say(room, 'gone.txt', { msgtype: 'm.file', url: 'mxc://fake.test/none' });
+  await expect.poll(() => answers(room)).toEqual(['Seen.', 'Seen.']);
+  expect(JSON.stringify(provider.requests.at(-1)?.body)).toMatch(/gone\.txt.{0,5} is not shown/);
+  expect((await client.call('channels.messages', {})).messages.map(({ state }) => state)).toEqual(['done', 'done']);
+});
+
 test('a token that is revoked stops the channel with the reason', async () => {
-  const { client } = await start();
+  const { client } = await start(say(''));
   hs.revoke(gate.token);
   const record = () =>
     client.call('channels.health', {}).then(({ channels }) => channels.find(({ channelInstanceId }) => channelInstanceId === 'home'));
