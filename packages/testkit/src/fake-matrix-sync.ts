@@ -45,16 +45,16 @@ export function syncAnswer(world: FakeWorld, query: SyncQuery): { readonly isEmp
   const join: Record<string, object> = {};
   const invite: Record<string, object> = {};
   const leave: Record<string, object> = {};
-  for (const room of world.rooms.values()) {
+  for (const [roomId, room] of world.rooms) {
     const own = room.stateAt().get(`m.room.member ${userId}`);
     const isChanged = own !== undefined && own.position > since;
     const membership = own?.content['membership'];
     if (membership === 'join') {
       const shown = joinedRoom(room, query);
-      if (shown !== undefined) join[room.id] = shown;
-    } else if (membership === 'invite' && isChanged) invite[room.id] = { invite_state: { events: strippedState(room, userId) } };
+      if (shown !== undefined) join[roomId] = shown;
+    } else if (membership === 'invite' && isChanged) invite[roomId] = { invite_state: { events: strippedState(room, userId) } };
     else if (isChanged && since >= 0 && own !== undefined)
-      leave[room.id] = { timeline: { events: [shownEvent(room, own)], limited: false, prev_batch: `s${own.position - 1}` } };
+      leave[roomId] = { timeline: { events: [shownEvent(room, own)], limited: false, prev_batch: `s${own.position - 1}` } };
   }
   const data = [...world.account(userId).data].filter(
     ([type, { position }]) => (query.isFull || position > since) && passes(type, filter.account_data),

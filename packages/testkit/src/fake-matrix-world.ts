@@ -24,7 +24,7 @@ export interface FakeEvent {
   content: Content;
   redacts?: string;
   readonly unsigned: Record<string, unknown>;
-  /** In the one order of all events of the server. */
+  /** Position in the order of all events of the server. */
   readonly position: number;
 }
 

@@ -1,6 +1,7 @@
 import { ClientEvent, createClient, type MatrixClient, type MatrixEvent, RoomEvent, RoomMemberEvent } from 'matrix-js-sdk';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type FakeMatrix, type MatrixAccount, startFakeMatrix } from './fake-matrix.ts';
+import { type FakeMatrix, startFakeMatrix } from './fake-matrix.ts';
+import type { MatrixAccount } from './fake-matrix-people.ts';
 
 let hs: FakeMatrix;
 let client: MatrixClient | undefined;

@@ -1,7 +1,8 @@
 export { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { copyHome } from './copy-home.ts';
-export { type FakeMatrix, type FakeMatrixOptions, type MatrixAccount, startFakeMatrix } from './fake-matrix.ts';
+export { type FakeMatrix, type FakeMatrixOptions, startFakeMatrix } from './fake-matrix.ts';
+export type { MatrixAccount } from './fake-matrix-people.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
 export { type FakeTelegram, startFakeTelegram, type TelegramFault, type TelegramPerson } from './fake-telegram.ts';
 export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';

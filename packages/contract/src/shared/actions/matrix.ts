@@ -14,7 +14,7 @@ const RoomIdOrAlias = z
 const Reason = z.string().min(1).max(512).optional().describe('Shown to the people in the room.');
 const onUser = () => z.strictObject({ user_id: UserId, reason: Reason });
 
-/** Actions of `matrix.action`: those on the room of the endpoint, and to join another one. */
+/** Actions of `matrix.action`: those on the endpoint's room, and to join another one. */
 export const matrixActions = {
   join: {
     risk: 'mutate',

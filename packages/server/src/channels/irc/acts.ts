@@ -21,7 +21,7 @@ const kinds: Readonly<Record<string, Failed['kind']>> = {
 
 interface Pending {
   readonly name: ActName;
-  /** As it was named, and as the network compares it. */
+  /** The name as the caller wrote it, and as the network compares it. */
   readonly channel: string;
   readonly folded: string;
   readonly names: string[];

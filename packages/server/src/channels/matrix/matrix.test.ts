@@ -1,4 +1,4 @@
-import { type FakeMatrix, type MatrixAccount } from '@gatehouse/testkit';
+import type { FakeMatrix, MatrixAccount } from '@gatehouse/testkit';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { closeAll, connect, open, start, startWorld } from './testing.ts';
@@ -33,7 +33,7 @@ describe('receiving', () => {
     const room = direct();
     ada.say(room, 'old');
     const wire = await connect(hs, gate.token);
-    expect(wire.connected).toEqual(['Gate']);
+    expect(wire.connected).toEqual(['@gate:fake.test']);
     expect([texts(wire), wire.cursors.length]).toEqual([[], 1]);
     const id = ada.say(room, 'hello');
     await expect.poll(() => wire.received).toHaveLength(1);
@@ -120,7 +120,7 @@ describe('receiving', () => {
     const taken: [number, boolean][] = [];
     const wire = await connect(hs, gate.token);
     await wire.stop();
-    for (const room of rooms) for (let n = 0; n < 50; n += 1) ada.say(room, `${n}`);
+    for (const one of rooms) for (let n = 0; n < 50; n += 1) ada.say(one, `${n}`);
     await connect(hs, gate.token, {
       cursor: wire.cursors.at(-1),
       take: async (messages, next) => void taken.push([messages.length, next !== undefined]),
@@ -169,7 +169,7 @@ describe('receiving', () => {
     await expect.poll(() => wire.received).toMatchObject([{ conversationKind: 'shared', mentionsUs, text }]);
   });
 
-  test('a name of the room alone is ours, too', async () => {
+  test('a name that we have in one room alone is ours, too', async () => {
     const room = shared();
     gate.rename(room, 'Porter');
     const wire = await connect(hs, gate.token);
@@ -324,7 +324,7 @@ describe('invitations', () => {
     expect(wire.warned.map(({ fields }) => fields)).toMatchObject([{ inviter: ada.userId }, { inviter: ada.userId }]);
   });
 
-  test('a direct room is no way into a group', async () => {
+  test('a direct room does not lead into a group', async () => {
     const wire = await connect(hs, gate.token);
     const room = ada.createRoom({ invite: [gate.userId], isDirect: true });
     await expect.poll(() => hs.members(room)[gate.userId]).toBe('join');

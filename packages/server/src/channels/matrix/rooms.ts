@@ -41,7 +41,7 @@ export class Rooms {
     this.#direct = direct;
   }
 
-  /** Returns the content of `m.direct` with one more room; undefined when it has it. */
+  /** Returns the content of `m.direct` with a room added; undefined when it has it. */
   withDirect(userId: string, roomId: string): Readonly<Record<string, readonly string[]>> | undefined {
     const known = Object.hasOwn(this.#direct, userId) ? (this.#direct[userId] ?? []) : [];
     return known.includes(roomId) ? undefined : { ...this.#direct, [userId]: [...known, roomId] };

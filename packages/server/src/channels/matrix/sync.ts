@@ -86,7 +86,7 @@ export class Sync {
       const ended = await this.#pollOnce(isFirst);
       if (ended === 'again') continue;
       if (ended !== undefined) return ended;
-      if (isFirst) this.#sink.connected(this.#deps.rooms.displayName ?? this.#deps.rooms.userId);
+      if (isFirst) this.#sink.connected(this.#deps.rooms.userId);
       isFirst = false;
     }
   }
