@@ -30,6 +30,8 @@ export interface FakeMatrix extends AsyncDisposable {
   account(name: string, displayName?: string): MatrixAccount;
   /** Makes the next requests fail whose `METHOD /path` matches. */
   fault(on: RegExp, fault: MatrixFault, times?: number): void;
+  /** Forgets faults that have not happened yet. */
+  clearFaults(): void;
   /** Answers all long polls with nothing, as at the end of their time. */
   endPolls(): void;
   /** Number of pending long polls. */
@@ -357,6 +359,7 @@ export async function startFakeMatrix({ uploadSize = 1_000_000, isOld = false }:
       return accountOf(world, store, userId, token);
     },
     fault: (on, fault, times = 1) => void faults.push({ on, fault, left: times }),
+    clearFaults: () => void faults.splice(0),
     endPolls() {
       for (const end of polls) end();
     },

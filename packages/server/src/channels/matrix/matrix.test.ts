@@ -1,5 +1,6 @@
 import type { FakeMatrix, MatrixAccount } from '@gatehouse/testkit';
 import { freePort } from '@gatehouse/testkit/free-port';
+import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { closeAll, connect, open, start, startWorld } from './testing.ts';
 
@@ -434,6 +435,54 @@ describe('the end of a connection', () => {
     wire.clock.advance(1);
     ada.say(room, 'still here');
     await expect.poll(() => texts(wire)).toEqual(['still here']);
+  });
+
+  test('a homeserver that does not wait is not asked without a pause', async () => {
+    const wire = await connect(hs, gate.token);
+    const before = syncs().length;
+    hs.fault(/\/sync$/, { is: 'answer', status: 200, body: { next_batch: wire.cursors.at(-1) } }, 100);
+    hs.endPolls();
+    await expect.poll(() => syncs().length).toBe(before + 2);
+    const startedAtMs = wire.clock.monotonic();
+    await expect
+      .poll(() => {
+        wire.clock.advance(100);
+        return syncs().length;
+      })
+      .toBe(before + 5);
+    expect(wire.clock.monotonic() - startedAtMs).toBeGreaterThanOrEqual(3_000);
+    expect(wire.cursors).toHaveLength(1);
+  });
+
+  test('whatever a homeserver answers, the connection ends with a reason', async () => {
+    const json = fc.jsonValue({ maxDepth: 4 });
+    const room = fc.record({ timeline: json, state: json, summary: json }, { requiredKeys: [] });
+    const event = fc.record({
+      type: fc.constantFrom('m.room.message', 'm.room.member', 'm.room.redaction'),
+      sender: fc.string(),
+      event_id: fc.string(),
+      content: json,
+    });
+    const bodies = fc.oneof(
+      json,
+      fc.record({ next_batch: fc.string(), rooms: fc.record({ join: fc.dictionary(fc.string(), room), invite: fc.dictionary(fc.string(), json) }) }),
+      fc.record({
+        next_batch: fc.constant('s1'),
+        rooms: fc.record({
+          join: fc.dictionary(fc.constant('!a:b'), fc.record({ timeline: fc.record({ events: fc.array(fc.oneof(event, json)) }) })),
+        }),
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(bodies, async (body) => {
+        hs.fault(/\/sync$/, { is: 'answer', status: 200, body: body as object });
+        hs.fault(/\/sync$/, { is: 'answer', status: 503 });
+        const wire = open(hs, gate.token, { cursor: 's0' });
+        expect(await wire.run(wire.signal)).toMatchObject({ ended: 'transient' });
+        // The second is left over when the first has ended it.
+        hs.clearFaults();
+      }),
+    );
   });
 
   test('a position that the homeserver has forgotten begins again, and the log says what that means', async () => {

@@ -21,6 +21,9 @@ export const openMatrix: OpenWire<MatrixConfig> = (deps) => new MatrixAdapter(de
 const maxSeen = 5_000;
 const maxWarned = 1_000;
 
+/** Whether it can be a header of a request. */
+const isMediaType = (text: string): boolean => /^[\w.+-]{1,127}\/[\w.+-]{1,127}(?:; ?[\w-]+=[\w.+-]+)*$/.test(text);
+
 type CallOptions = { readonly signal: AbortSignal };
 
 class MatrixAdapter implements Adapter {
@@ -104,7 +107,7 @@ class MatrixAdapter implements Adapter {
     } catch {
       return { is: 'notSent', text: 'The file could not be read' };
     }
-    const outcome = await this.#api.upload(data, name, mediaType, signal);
+    const outcome = await this.#api.upload(data, name, isMediaType(mediaType) ? mediaType : 'application/octet-stream', signal);
     if (outcome.is !== 'done') return uploadFailure(outcome);
     const url = Uploaded.safeParse(outcome.body).data?.content_uri ?? '';
     return parseMxc(url) === undefined ? { is: 'notSent', text: 'The answer of the homeserver does not name the file' } : url;

@@ -30,7 +30,11 @@ const againMs = 1_000;
 /** Time for joins before the next poll; slower ones continue meanwhile. */
 const joinMs = 10_000;
 const waitMs = 5_000;
+const shortestWaitMs = 1_000;
 const longestWaitMs = 300_000;
+/** Empty answers that did not wait for an event, after which the next poll waits. */
+const mostHasty = 3;
+const hastyMs = 500;
 
 export interface SyncDeps extends Pick<AdapterDeps<unknown>, 'clock' | 'log'> {
   readonly api: MatrixApi;
@@ -48,6 +52,7 @@ export class Sync {
   readonly #signal: AbortSignal;
   readonly #invites: Invites;
   #since: string | undefined;
+  #hasty = 0;
 
   constructor(deps: SyncDeps, signal: AbortSignal, sink: Sink) {
     this.#deps = deps;
@@ -97,20 +102,20 @@ export class Sync {
     const since = this.#since;
     const query = {
       filter,
-      set_presence: 'offline',
       timeout: isFirst ? '0' : String(pollMs),
       ...(since !== undefined && { since }),
       // What is known of the rooms is not stored.
       ...(isFirst && { full_state: 'true' }),
     };
+    const startedAtMs = clock.monotonic();
     const outcome = await api.request('GET', ['sync'], { query, signal: this.#signal, isSync: true });
     if (this.#signal.aborted) return stopped;
     if (outcome.is === 'refused' && outcome.status === 429) {
       this.#sink.alive();
-      await sleep(clock, Math.min(outcome.retryAfterMs ?? waitMs, longestWaitMs), this.#signal);
+      await sleep(clock, Math.min(Math.max(outcome.retryAfterMs ?? waitMs, shortestWaitMs), longestWaitMs), this.#signal);
       return this.#signal.aborted ? stopped : 'again';
     }
-    if (outcome.is === 'refused' && outcome.status === 400 && since !== undefined) {
+    if (outcome.is === 'refused' && outcome.status === 400 && outcome.errcode !== '' && since !== undefined) {
       log.warn({ reason: outcome.text }, 'Matrix: the homeserver does not know the stored position; messages since then are not received');
       this.#since = undefined;
       return 'again';
@@ -119,7 +124,16 @@ export class Sync {
     const answer = SyncAnswer.safeParse(outcome.body);
     if (!answer.success) return { ended: 'transient', text: 'The answer of the homeserver does not have the shape of a sync' };
     this.#sink.alive();
-    return this.#accept(answer.data, since);
+    const ended = await this.#accept(answer.data, since);
+    if (ended === undefined && !isFirst) await this.#slowDown(answer.data, clock.monotonic() - startedAtMs);
+    return ended;
+  }
+
+  /** A homeserver that does not wait must not make a busy loop. */
+  async #slowDown({ rooms }: SyncAnswer, tookMs: number): Promise<void> {
+    const isEmpty = [rooms.join, rooms.invite, rooms.leave].every((part) => Object.keys(part).length === 0);
+    this.#hasty = isEmpty && tookMs < hastyMs ? this.#hasty + 1 : 0;
+    if (this.#hasty >= mostHasty) await sleep(this.#deps.clock, shortestWaitMs, this.#signal);
   }
 
   async #accept(
