@@ -24,13 +24,14 @@ export interface RequestOptions {
   readonly body?: object;
   /** First segments of the path; version 3 of the client-server API when absent. */
   readonly base?: string;
-  /** The long poll has more time, and its answer more space. */
-  readonly isSync?: boolean;
+  /** A sync has more time, and its answer more space: the first one, with all rooms, and those that wait for events. */
+  readonly sync?: 'first' | 'poll';
 }
 
 /** Time that the homeserver has for a poll without an event, and our deadline for its answer. */
 export const pollMs = 30_000;
 const pollDeadlineMs = pollMs + 15_000;
+const firstSyncMs = 120_000;
 const answerMs = 30_000;
 const mediaMs = 120_000;
 const maxAnswer = 4 * 1_048_576;
@@ -50,22 +51,25 @@ export class MatrixApi {
   readonly #base: string;
   readonly #token: string;
   readonly #ask: typeof fetch;
-  readonly #poll: typeof fetch;
+  readonly #syncs: Readonly<Record<'first' | 'poll', typeof fetch>>;
   readonly #media: typeof fetch;
 
   constructor({ homeserver, accessToken, clock }: ApiOptions) {
     this.#base = homeserver.replace(/\/+$/, '');
     this.#token = accessToken;
     this.#ask = createFetch({ clock, timeoutMs: answerMs, maxBytes: maxAnswer });
-    this.#poll = createFetch({ clock, timeoutMs: pollDeadlineMs, maxBytes: maxSyncAnswer });
+    this.#syncs = {
+      first: createFetch({ clock, timeoutMs: firstSyncMs, maxBytes: maxSyncAnswer }),
+      poll: createFetch({ clock, timeoutMs: pollDeadlineMs, maxBytes: maxSyncAnswer }),
+    };
     this.#media = createFetch({ clock, timeoutMs: mediaMs, maxBytes: maxMedia });
   }
 
   /** Calls a method of the API; `path`: segments, not yet escaped. */
   async request(method: 'GET' | 'POST' | 'PUT', path: readonly string[], options: RequestOptions): Promise<Outcome> {
-    const { body, signal, isSync = false } = options;
+    const { body, signal, sync } = options;
     const init = { method, signal, ...(body !== undefined && { body: JSON.stringify(body) }) };
-    const answer = await this.#fetch(isSync ? this.#poll : this.#ask, this.#url(path, options), init, 'application/json');
+    const answer = await this.#fetch(sync === undefined ? this.#ask : this.#syncs[sync], this.#url(path, options), init, 'application/json');
     if (!(answer instanceof Response)) return answer;
     if (!answer.ok) return this.#refusal(answer);
     try {

@@ -482,6 +482,7 @@ describe('the end of a connection', () => {
         // The second is left over when the first has ended it.
         hs.clearFaults();
       }),
+      { numRuns: 60 },
     );
   });
 
@@ -602,6 +603,20 @@ describe('sending', () => {
     // Those that are have characters that mean something in a path.
     expect(await wire.send({ conversationId: '!a/../?#%2e:fake.test' })).toMatchObject({ is: 'rejected', kind: 'not_found' });
     expect(hs.requests[0]?.path).toMatch(/^\/_matrix\/client\/v3\/rooms\/!a\/..\/\?#%2e:fake\.test\/send\/m\.room\.message\/g/);
+  });
+
+  test('any place and text has an answer', async () => {
+    const { send } = open(hs, gate.token, { homeserver: `http://127.0.0.1:${await freePort()}` });
+    const text = fc.string({ unit: 'binary' });
+    const id = fc.oneof(
+      text,
+      fc.tuple(fc.constantFrom('!', '$', '@'), text).map(([sigil, rest]) => `${sigil}${rest}`),
+    );
+    await fc.assert(
+      fc.asyncProperty(id, fc.option(id, { nil: undefined }), text, async (conversationId, threadId, said) => {
+        expect((await send({ conversationId, threadId, text: said })).is).toMatch(/^(rejected|notSent)$/);
+      }),
+    );
   });
 
   test('a long text loses its markup before it is refused', async () => {

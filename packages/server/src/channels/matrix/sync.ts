@@ -108,7 +108,7 @@ export class Sync {
       ...(isFirst && { full_state: 'true' }),
     };
     const startedAtMs = clock.monotonic();
-    const outcome = await api.request('GET', ['sync'], { query, signal: this.#signal, isSync: true });
+    const outcome = await api.request('GET', ['sync'], { query, signal: this.#signal, sync: isFirst ? 'first' : 'poll' });
     if (this.#signal.aborted) return stopped;
     if (outcome.is === 'refused' && outcome.status === 429) {
       this.#sink.alive();
