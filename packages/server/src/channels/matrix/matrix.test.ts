@@ -616,6 +616,7 @@ describe('sending', () => {
       fc.asyncProperty(id, fc.option(id, { nil: undefined }), text, async (conversationId, threadId, said) => {
         expect((await send({ conversationId, threadId, text: said })).is).toMatch(/^(rejected|notSent)$/);
       }),
+      { numRuns: 40 },
     );
   });
 
