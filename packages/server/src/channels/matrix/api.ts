@@ -24,7 +24,7 @@ export interface RequestOptions {
   readonly body?: object;
   /** First segments of the path; version 3 of the client-server API when absent. */
   readonly base?: string;
-  /** A sync has more time, and its answer more space: the first one, with all rooms, and those that wait for events. */
+  /** A sync has more time, and its answer more space: the first one, with all rooms, and long polls. */
   readonly sync?: 'first' | 'poll';
 }
 
