@@ -147,3 +147,16 @@ test('a token that is revoked stops the channel with the reason', async () => {
     client.call('channels.health', {}).then(({ channels }) => channels.find(({ channelInstanceId }) => channelInstanceId === 'home'));
   await expect.poll(record).toMatchObject({ state: 'unauthorized', error: expect.stringContaining('M_UNKNOWN_TOKEN') });
 });
+
+test('an answer is shown while it is written, and becomes one message', async () => {
+  const rest = Promise.withResolvers<void>();
+  const text = ['Hello '.repeat(50), 'and ', 'the end.'];
+  await start(() => ({ text, beforeDelta: (nth) => (nth === 0 ? Promise.resolve() : rest.promise) }), { dm: { policy: 'open' }, streaming: 'edits' });
+  const room = await direct();
+  ada.say(room, 'a long one');
+  await expect.poll(() => answers(room)).toEqual([expect.stringContaining('Hello Hello')]);
+  expect(answers(room)[0]).not.toContain('the end');
+  rest.resolve();
+  await expect.poll(() => answers(room)).toEqual([expect.stringMatching(/Hello and the end\.$/)]);
+  expect(hs.shown(room).at(-1)).toMatchObject({ isEdited: true });
+});
