@@ -177,3 +177,4 @@ export { isJsonObject, type Json, type JsonObject } from './json-schema.ts';
 export { openApiDocument, type OpenApiDocument } from './openapi.ts';
 export { openRpcDocument, type OpenRpcContentDescriptor, type OpenRpcDocument, type OpenRpcMethod } from './openrpc.ts';
 export { resolveSchema, type SchemaLookup, type SchemaRow, schemaRows, typeText } from './schema-text.ts';
+export { discordActions } from './shared/actions/discord.ts';

@@ -1,5 +1,6 @@
 import type { ChannelCapabilities } from '@gatehouse/contract';
 import { email } from '../../../channels/email/platform.ts';
+import { discord } from '../../../channels/discord/platform.ts';
 import { irc } from '../../../channels/irc/platform.ts';
 import { matrix } from '../../../channels/matrix/platform.ts';
 import type { Adapter, AdapterDeps, OpenWire, Platform } from '../../../channels/port.ts';
@@ -44,6 +45,7 @@ interface Known {
 
 const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
   email: { platform: email, load: async () => (await import('../../../channels/email/email.ts')).openEmail },
+  discord: { platform: discord, load: async () => (await import('../../../channels/discord/discord.ts')).openDiscord },
   irc: { platform: irc, load: async () => (await import('../../../channels/irc/irc.ts')).openIrc },
   telegram: { platform: telegram, load: async () => (await import('../../../channels/telegram/telegram.ts')).openTelegram },
   matrix: { platform: matrix, load: async () => (await import('../../../channels/matrix/matrix.ts')).openMatrix },
