@@ -3,6 +3,14 @@ export { makeAuthority, makeCertificate, type Pair, writePair } from './certific
 export { copyHome } from './copy-home.ts';
 export { type FakeMatrix, type FakeMatrixOptions, startFakeMatrix } from './fake-matrix.ts';
 export type { MatrixAccount } from './fake-matrix-people.ts';
+export {
+  type DiscordFault,
+  type FakeDiscord,
+  type FakeDiscordChannel,
+  type FakeDiscordOptions,
+  type FakeDiscordUser,
+  startFakeDiscord,
+} from './fake-discord.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
 export { type FakeTelegram, startFakeTelegram, type TelegramFault, type TelegramPerson } from './fake-telegram.ts';
 export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';
