@@ -60,12 +60,25 @@ interface Session {
 const maxEvents = 10_000;
 const ops = { dispatch: 0, heartbeat: 1, identify: 2, presence: 3, resume: 6, reconnect: 7, invalid: 9, hello: 10, ack: 11 } as const;
 const messageContent = 1 << 15;
-const codes = { opcode: 4_001, decode: 4_002, unauthenticated: 4_003, token: 4_004, twice: 4_005, sequence: 4_007, version: 4_012, intents: 4_013, privileged: 4_014 };
+const codes = {
+  opcode: 4_001,
+  decode: 4_002,
+  unauthenticated: 4_003,
+  token: 4_004,
+  twice: 4_005,
+  sequence: 4_007,
+  version: 4_012,
+  intents: 4_013,
+  privileged: 4_014,
+};
 
 const Frame = z.object({ op: z.int(), d: z.unknown() });
 const Identify = z.object({
   token: z.string(),
-  intents: z.int().min(0).max(2 ** 26),
+  intents: z
+    .int()
+    .min(0)
+    .max(2 ** 26),
   properties: z.object({ os: z.string(), browser: z.string(), device: z.string() }),
   presence: z.unknown().optional(),
 });
@@ -171,9 +184,9 @@ export class GatewayServer implements FakeGateway {
         else if (!this.#withheld) socket.send(JSON.stringify({ op: ops.ack }));
         return session;
       case ops.identify:
-        return session === undefined ? this.#identify(socket, d) : void socket.close(codes.twice);
+        return session === undefined ? this.#identify(socket, d) : end(socket, codes.twice);
       case ops.resume:
-        return session === undefined ? this.#resume(socket, d) : void socket.close(codes.twice);
+        return session === undefined ? this.#resume(socket, d) : end(socket, codes.twice);
       case ops.presence:
         if (session === undefined) socket.close(codes.unauthenticated);
         else this.presences.push(d);
@@ -187,10 +200,10 @@ export class GatewayServer implements FakeGateway {
   #identify(socket: WebSocket, data: unknown): Session | undefined {
     const identify = Identify.safeParse(data).data;
     const scripted = this.#identifies.shift();
-    if (identify === undefined) return void socket.close(codes.decode);
-    if (scripted !== undefined) return void socket.close(scripted);
-    if (identify.token !== this.#options.token) return void socket.close(codes.token);
-    if ((identify.intents & messageContent) !== 0 && !this.#grantsContent) return void socket.close(codes.privileged);
+    if (identify === undefined) return end(socket, codes.decode);
+    if (scripted !== undefined) return end(socket, scripted);
+    if (identify.token !== this.#options.token) return end(socket, codes.token);
+    if ((identify.intents & messageContent) !== 0 && !this.#grantsContent) return end(socket, codes.privileged);
     const session: Session = { id: randomBytes(16).toString('hex'), intents: identify.intents, events: [], seq: 0, socket };
     this.#sessions.set(session.id, session);
     this.log.push(`identify ${identify.intents}`);
@@ -203,17 +216,17 @@ export class GatewayServer implements FakeGateway {
 
   #resume(socket: WebSocket, data: unknown): Session | undefined {
     const resume = Resume.safeParse(data).data;
-    if (resume === undefined) return void socket.close(codes.decode);
-    if (resume.token !== this.#options.token) return void socket.close(codes.token);
+    if (resume === undefined) return end(socket, codes.decode);
+    if (resume.token !== this.#options.token) return end(socket, codes.token);
     this.log.push(`resume ${resume.seq}`);
     const scripted = this.#resumes.shift();
-    if (typeof scripted === 'number') return void socket.close(scripted);
+    if (typeof scripted === 'number') return end(socket, scripted);
     const session = this.#sessions.get(resume.session_id);
     if (scripted !== undefined || session === undefined) {
       socket.send(JSON.stringify({ op: ops.invalid, d: scripted === 'later' }));
       return undefined;
     }
-    if (resume.seq > session.seq) return void socket.close(codes.sequence);
+    if (resume.seq > session.seq) return end(socket, codes.sequence);
     session.socket?.terminate();
     session.socket = socket;
     for (const { seq, frame } of session.events) if (seq > resume.seq) socket.send(frame);
@@ -228,6 +241,11 @@ export class GatewayServer implements FakeGateway {
     if (session.events.length > maxEvents) session.events.shift();
     session.socket?.send(frame);
   }
+}
+
+/** A client that is closed has no session. */
+function end(socket: WebSocket, code: number): undefined {
+  socket.close(code);
 }
 
 function parse(text: string): unknown {

@@ -85,13 +85,18 @@ const NewMessage = z.object({
   message_reference: z.object({ message_id: Id, fail_if_not_exists: z.boolean().default(true) }).optional(),
   components: Rows.optional(),
   attachments: z
-    .array(z.object({ id: z.int().min(0), filename: z.string().min(1), duration_secs: z.number().positive().optional(), waveform: z.string().optional() }))
+    .array(
+      z.object({ id: z.int().min(0), filename: z.string().min(1), duration_secs: z.number().positive().optional(), waveform: z.string().optional() }),
+    )
     .optional(),
   flags: z.int().optional(),
   poll: z
     .object({
       question: z.object({ text: z.string().min(1).max(300) }),
-      answers: z.array(z.object({ poll_media: z.object({ text: z.string().min(1).max(55) }) })).min(1).max(10),
+      answers: z
+        .array(z.object({ poll_media: z.object({ text: z.string().min(1).max(55) }) }))
+        .min(1)
+        .max(10),
       allow_multiselect: z.boolean().optional(),
       duration: z.int().min(1).max(768).optional(),
       layout_type: z.literal(1).optional(),
@@ -105,7 +110,11 @@ const EditedChannel = z.object({
   position: z.int().min(0).optional(),
   rate_limit_per_user: z.int().min(0).max(21_600).optional(),
 });
-const NewChannel = EditedChannel.extend({ name: z.string().min(1).max(100), type: z.union([z.literal(0), z.literal(2), z.literal(4), z.literal(5)]), parent_id: Id.optional() });
+const NewChannel = EditedChannel.extend({
+  name: z.string().min(1).max(100),
+  type: z.union([z.literal(0), z.literal(2), z.literal(4), z.literal(5)]),
+  parent_id: Id.optional(),
+});
 const NewThread = z.object({
   name: z.string().min(1).max(100),
   type: z.literal([11, 12]).optional(),
@@ -164,7 +173,7 @@ export class RestServer implements FakeRest {
   #answer(method: string, path: string, fullPath: string, { headers }: IncomingMessage, call: Call): Answer {
     if (!fullPath.startsWith('/api/v10/')) return refuse(404, 0, '404: Not Found');
     if (!path.startsWith('/interactions/') && headers.authorization !== `Bot ${this.#options.token}`) return refuse(401, 0, '401: Unauthorized');
-    if (!/^DiscordBot \(/.test(headers['user-agent'] ?? '')) return refuse(403, 40_333, 'internal network error');
+    if (headers['user-agent']?.startsWith('DiscordBot (') !== true) return refuse(403, 40_333, 'internal network error');
     for (const [wanted, pattern, handler] of this.#routes) {
       const ids = wanted === method ? pattern.exec(path)?.slice(1) : undefined;
       if (ids !== undefined) return handler(call, ...ids);
@@ -206,8 +215,16 @@ export class RestServer implements FakeRest {
       ['GET', at('/channels/:id/messages/:id'), withMessage((_call, _channel, message) => this.#messageAnswer(message, false))],
       ['PATCH', at('/channels/:id/messages/:id'), withMessage((call, channel, message) => this.#editMessage(call, channel, message))],
       ['DELETE', at('/channels/:id/messages/:id'), withMessage((_call, channel, message) => this.#removeMessage(channel, message))],
-      ['PUT', at('/channels/:id/messages/:id/reactions/([^/]+)/@me'), withMessage((_call, _channel, message, emoji) => this.#react(message, emoji, true))],
-      ['DELETE', at('/channels/:id/messages/:id/reactions/([^/]+)/@me'), withMessage((_call, _channel, message, emoji) => this.#react(message, emoji, false))],
+      [
+        'PUT',
+        at('/channels/:id/messages/:id/reactions/([^/]+)/@me'),
+        withMessage((_call, _channel, message, emoji) => this.#react(message, emoji, true)),
+      ],
+      [
+        'DELETE',
+        at('/channels/:id/messages/:id/reactions/([^/]+)/@me'),
+        withMessage((_call, _channel, message, emoji) => this.#react(message, emoji, false)),
+      ],
       [
         'POST',
         at('/channels/:id/typing'),
@@ -257,7 +274,11 @@ export class RestServer implements FakeRest {
           }),
         ),
       ],
-      ['DELETE', at('/guilds/:id/bans/:id'), inGuild((_call, guild, user = '') => (guild.bans.delete(user) ? done : refuse(404, 10_026, 'Unknown Ban')))],
+      [
+        'DELETE',
+        at('/guilds/:id/bans/:id'),
+        inGuild((_call, guild, user = '') => (guild.bans.delete(user) ? done : refuse(404, 10_026, 'Unknown Ban'))),
+      ],
       [
         'PUT',
         at('/guilds/:id/members/:id/roles/:id'),
@@ -349,7 +370,8 @@ export class RestServer implements FakeRest {
 
   #history({ query }: Call, channel: Channel): Answer {
     const limit = Number(query.get('limit') ?? 50);
-    if (!(limit >= 1 && limit <= 100)) return invalid([{ path: ['limit'], code: 'NUMBER_TYPE_RANGE', message: 'int value should be between 1 and 100' }]);
+    if (!(limit >= 1 && limit <= 100))
+      return invalid([{ path: ['limit'], code: 'NUMBER_TYPE_RANGE', message: 'int value should be between 1 and 100' }]);
     const [after, before] = [query.get('after'), query.get('before')];
     const all = this.#options.world.messagesOf(channel.id);
     // The oldest ones after an id, the newest ones otherwise; each page has the newest first.
@@ -377,7 +399,11 @@ export class RestServer implements FakeRest {
     const { world, announce } = this.#options;
     if (message.author.id !== world.bot.id && channel.guild_id === undefined) return refuse(403, 50_003, 'Cannot execute action on a DM channel');
     world.removeMessage(channel.id, message.id);
-    announce('MESSAGE_DELETE', channel, { id: message.id, channel_id: channel.id, ...(channel.guild_id !== undefined && { guild_id: channel.guild_id }) });
+    announce('MESSAGE_DELETE', channel, {
+      id: message.id,
+      channel_id: channel.id,
+      ...(channel.guild_id !== undefined && { guild_id: channel.guild_id }),
+    });
     return done;
   }
 
@@ -465,7 +491,8 @@ export class RestServer implements FakeRest {
       .messagesOf(channelId)
       .find(({ id }) => id === messageId)
       ?.files.find(({ id }) => id === fileId);
-    if (file === undefined || query.get('ex') !== String(world.fileEpoch)) return { status: 404, body: { message: 'This content is no longer available.' } };
+    if (file === undefined || query.get('ex') !== String(world.fileEpoch))
+      return { status: 404, body: { message: 'This content is no longer available.' } };
     return { status: 200, body: file.data };
   }
 }

@@ -20,7 +20,9 @@ export function componentsOf(buttons: readonly Button[]): readonly object[] {
   for (let at = 0; at < buttons.length; at += buttonsInRow)
     rows.push({
       type: 1,
-      components: buttons.slice(at, at + buttonsInRow).map(({ label, command }) => ({ type: 2, style: 2, label: label.slice(0, 80), custom_id: command })),
+      components: buttons
+        .slice(at, at + buttonsInRow)
+        .map(({ label, command }) => ({ type: 2, style: 2, label: label.slice(0, 80), custom_id: command })),
     });
   return rows;
 }

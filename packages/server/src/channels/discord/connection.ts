@@ -1,11 +1,4 @@
-import {
-  DefaultDeviceProperty,
-  Encoding,
-  type FetchingStrategyOptions,
-  type SessionInfo,
-  WebSocketShard,
-  WebSocketShardEvents,
-} from '@discordjs/ws';
+import { DefaultDeviceProperty, Encoding, type FetchingStrategyOptions, type SessionInfo, WebSocketShard, WebSocketShardEvents } from '@discordjs/ws';
 import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, Ended, Sink } from '../port.ts';
 import type { DiscordKeys } from './config.ts';

@@ -82,7 +82,8 @@ class DiscordAdapter implements Adapter {
     const gateway = await this.#rest.ask('GET', '/gateway/bot', GatewayInfo, { signal });
     if (gateway.is !== 'answered') return endOf(gateway, signal);
     const gatewayUrl = checkedGatewayUrl(gateway.value.url, this.#deps.config.apiUrl);
-    if (gatewayUrl === undefined) return { ended: 'transient', text: 'The API names an address of the gateway that is not secure (wss) or not valid' };
+    if (gatewayUrl === undefined)
+      return { ended: 'transient', text: 'The API names an address of the gateway that is not secure (wss) or not valid' };
     const connection = new Connection({
       ...this.#deps,
       rest: this.#rest,
@@ -204,13 +205,7 @@ class DiscordAdapter implements Adapter {
     return isKnown ? url.href : undefined;
   }
 
-  async #change(
-    method: 'PATCH' | 'DELETE' | 'PUT',
-    ref: MessageRef,
-    suffix: string,
-    { signal }: Options,
-    body?: object,
-  ): Promise<Act<object>> {
+  async #change(method: 'PATCH' | 'DELETE' | 'PUT', ref: MessageRef, suffix: string, { signal }: Options, body?: object): Promise<Act<object>> {
     const channel = channelOf(ref);
     if (channel === undefined || !isSnowflake(ref.messageId)) return notAnId;
     const route = `/channels/${channel}/messages/${ref.messageId}${suffix}` as const;
@@ -257,4 +252,3 @@ function resultOf(answer: Answer<z.output<typeof Created>>): SendResult {
       return { is: answer.is, text: answer.text };
   }
 }
-

@@ -228,7 +228,8 @@ export class Intake {
   async #catchUp(): Promise<void> {
     const { position, clock } = this.#deps;
     const oldest = snowflakeAt(clock.now() - maxAgeMs);
-    for (const [channelId, last] of [...position.channels]) {
+    // The map changes meanwhile.
+    for (const [channelId, last] of Array.from(position.channels)) {
       if (this.#isEnded) throw new PlaceUnknown('The channel stopped');
       const messages = await this.#messagesAfter(channelId, isNewer(last, oldest) ? last : oldest);
       if (messages.length === 0) continue;
@@ -243,7 +244,8 @@ export class Intake {
     for (;;) {
       const query = { after, limit: String(pageSize) };
       const answer = await rest.ask('GET', `/channels/${channelId}/messages`, z.array(z.unknown()).max(pageSize), { signal, query });
-      if (answer.is === 'answered') return answer.value.flatMap((one) => Message.safeParse(one).data ?? []).toSorted((a, b) => (isNewer(a.id, b.id) ? 1 : -1));
+      if (answer.is === 'answered')
+        return answer.value.flatMap((one) => Message.safeParse(one).data ?? []).toSorted((a, b) => (isNewer(a.id, b.id) ? 1 : -1));
       if (answer.is === 'refused') {
         log.debug({ channelId, reason: answer.text }, 'Failed to fetch missed messages of a channel of Discord');
         position.channels.delete(channelId);

@@ -90,7 +90,10 @@ export function messageOf(message: Message, kind: ChannelKind, us: string, isEdi
   };
 }
 
-function attachmentOf({ id, filename, content_type: mediaType, size, waveform }: z.output<typeof Attachment>, { id: messageId, channel_id }: Message) {
+function attachmentOf(
+  { id, filename, content_type: mediaType, size, waveform }: z.output<typeof Attachment>,
+  { id: messageId, channel_id }: Message,
+) {
   return {
     ref: `${channel_id}/${messageId}/${id}`,
     name: filename,

@@ -79,9 +79,7 @@ export class DiscordRest {
         ...(reason !== undefined && { reason }),
       });
       const parsed = schema.safeParse(value);
-      return parsed.success
-        ? { is: 'answered', value: parsed.data }
-        : { is: 'ambiguous', text: 'Discord answered in an unknown form' };
+      return parsed.success ? { is: 'answered', value: parsed.data } : { is: 'ambiguous', text: 'Discord answered in an unknown form' };
     } catch (error) {
       return failureOf(error);
     }
