@@ -134,7 +134,9 @@ export class Connection {
           helloTimeout: helloMs,
           readyTimeout: readyMs,
           identifyProperties: { browser: DefaultDeviceProperty, device: DefaultDeviceProperty, os: process.platform },
-          initialPresence: memory.presence,
+          get initialPresence() {
+            return memory.presence;
+          },
           intents,
           largeThreshold: null,
           token: config.token,

@@ -67,9 +67,10 @@ class DiscordAdapter implements Adapter {
     this.#deps = deps;
     this.#rest = new DiscordRest({ ...deps.config, clock: deps.clock });
     this.#places = new Places(this.#rest);
-    this.#actions = new Actions(this.#rest, (presence) => {
-      this.#memory.presence = presence;
-      return this.#connection?.show(presence) ?? Promise.resolve(false);
+    this.#actions = new Actions(this.#rest, async (presence) => {
+      const isShown = (await this.#connection?.show(presence)) === true;
+      if (isShown) this.#memory.presence = presence;
+      return isShown;
     });
     this.#download = createFetch({ clock: deps.clock, timeoutMs: downloadMs, maxBytes: maxDownload });
   }
