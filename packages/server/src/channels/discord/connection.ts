@@ -6,6 +6,7 @@ import { checkedGatewayUrl } from './gateway-url.ts';
 import { Intake } from './intake.ts';
 import type { Places } from './places.ts';
 import { Position, type Session } from './position.ts';
+import type { RecentMap } from './recent-map.ts';
 import type { DiscordRest } from './rest.ts';
 
 type Payload = Parameters<WebSocketShard['send']>[0];
@@ -18,6 +19,8 @@ export interface Memory {
   /** Consecutive resumes that failed. */
   failedResumes: number;
   presence: Presence | null;
+  /** Authors of messages: Discord does not say whose a deleted message was. */
+  readonly authors: RecentMap<string>;
 }
 
 export interface ConnectionDeps extends AdapterDeps<DiscordKeys> {
@@ -85,6 +88,7 @@ export class Connection {
     this.#intake = new Intake({
       ...deps,
       us: deps.us.id,
+      authors: deps.memory.authors,
       position: this.#position,
       onCommit: (cursor) => {
         deps.memory.cursor = cursor;

@@ -20,9 +20,10 @@ import { bodyOf, componentsOf, contentOf, noMentions } from './body.ts';
 import type { DiscordKeys } from './config.ts';
 import { Connection, type Memory } from './connection.ts';
 import { checkedGatewayUrl } from './gateway-url.ts';
-import { lookUp, SentIds } from './look-up.ts';
+import { lookUp } from './look-up.ts';
 import { Message } from './message.ts';
 import { Places } from './places.ts';
+import { RecentMap } from './recent-map.ts';
 import { actOf, type Answer, DiscordRest, type Failure } from './rest.ts';
 import { isSnowflake, Snowflake } from './snowflake.ts';
 
@@ -32,6 +33,8 @@ interface Options {
   readonly signal: AbortSignal;
 }
 
+const mostSent = 1_024;
+const mostAuthors = 4_096;
 const downloadMs = 120_000;
 const maxDownload = 26_214_400;
 const cdnHosts: ReadonlySet<string> = new Set(['cdn.discordapp.com', 'media.discordapp.net']);
@@ -57,8 +60,8 @@ class DiscordAdapter implements Adapter {
   readonly #rest: DiscordRest;
   readonly #places: Places;
   readonly #actions: Actions;
-  readonly #sent = new SentIds();
-  readonly #memory: Memory = { cursor: undefined, failedResumes: 0, presence: null };
+  readonly #sent = new RecentMap<string>(mostSent);
+  readonly #memory: Memory = { cursor: undefined, failedResumes: 0, presence: null, authors: new RecentMap(mostAuthors) };
   readonly #download: typeof fetch;
   #us: z.output<typeof User> | undefined;
   #connection: Connection | undefined;
@@ -115,7 +118,7 @@ class DiscordAdapter implements Adapter {
       return { is: 'rejected', kind: 'no_attachment', text: 'The attachment cannot be read' };
     }
     const answer = await this.#rest.ask('POST', `/channels/${channel}/messages`, Created, { signal, ...request });
-    if (answer.is === 'answered') this.#sent.add(answer.value.id, key);
+    if (answer.is === 'answered') this.#sent.set(answer.value.id, key);
     return resultOf(answer);
   }
 

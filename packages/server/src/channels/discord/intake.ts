@@ -1,9 +1,10 @@
 import * as z from 'zod';
 import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, ReceivedMessage, Sink } from '../port.ts';
-import { Deleted, DeletedBulk, deletedOf, Interaction, Message, messageOf, pressOf } from './message.ts';
+import { Deleted, deletedOf, Interaction, Message, messageOf, pressOf } from './message.ts';
 import { type ChannelKind, type Places, PlaceUnknown } from './places.ts';
 import type { Position, Session } from './position.ts';
+import type { RecentMap } from './recent-map.ts';
 import type { DiscordRest } from './rest.ts';
 import { isNewer, snowflakeAt } from './snowflake.ts';
 
@@ -15,6 +16,7 @@ export interface IntakeDeps extends Pick<AdapterDeps<unknown>, 'clock' | 'log'> 
   readonly signal: AbortSignal;
   /** Our user. */
   readonly us: string;
+  readonly authors: RecentMap<string>;
   /** The cursor is committed. */
   readonly onCommit: (cursor: string) => void;
   /** Nothing more is taken: what was not stored comes again when the session is resumed. */
@@ -190,15 +192,10 @@ export class Intake {
         if (message === undefined || (isEdit && message.edited_timestamp == null)) return [];
         return this.#read(message, await this.#kindOf(message), isEdit);
       }
-      case 'MESSAGE_DELETE': {
-        const deleted = Deleted.safeParse(data).data;
-        return deleted === undefined ? [] : [{ message: deletedOf(deleted.id, deleted.channel_id, await this.#kindOf(deleted), clock.now()) }];
-      }
+      case 'MESSAGE_DELETE':
       case 'MESSAGE_DELETE_BULK': {
-        const deleted = DeletedBulk.safeParse(data).data;
-        if (deleted === undefined) return [];
-        const kind = await this.#kindOf(deleted);
-        return deleted.ids.map((id) => ({ message: deletedOf(id, deleted.channel_id, kind, clock.now()) }));
+        const deleted = Deleted.safeParse(data).data;
+        return deleted === undefined ? [] : this.#deleted(deleted);
       }
       case 'INTERACTION_CREATE': {
         const press = Interaction.safeParse(data).data;
@@ -212,11 +209,22 @@ export class Intake {
   }
 
   #read(message: Message, kind: ChannelKind, isEdit: boolean): readonly Found[] {
-    const { us, position } = this.#deps;
+    const { us, position, authors } = this.#deps;
+    authors.set(message.id, message.author.id);
     const read = messageOf(message, kind, us, isEdit);
     const isOurs = message.author.id === us || kind.isDirect || read?.mentionsUs === true;
     if (!isEdit) position.saw(message.channel_id, message.id, isOurs);
     return read === undefined ? [] : [{ message: read }];
+  }
+
+  async #deleted(deleted: z.output<typeof Deleted>): Promise<readonly Found[]> {
+    const { us, authors, clock } = this.#deps;
+    const kind = await this.#kindOf(deleted);
+    return [deleted.id ?? [], deleted.ids]
+      .flat()
+      .map((id) => ({ id, author: authors.get(id) ?? '' }))
+      .filter(({ author }) => author !== us)
+      .map(({ id, author }) => ({ message: deletedOf(id, deleted.channel_id, kind, author, clock.now()) }));
   }
 
   async #kindOf({ channel_id: channelId, guild_id: guildId }: { readonly channel_id: string; readonly guild_id?: string | null | undefined }) {

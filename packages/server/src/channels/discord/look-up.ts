@@ -2,30 +2,14 @@ import * as z from 'zod';
 import type { LookUp, OutgoingPart } from '../port.ts';
 import { contentOf, nonceOf } from './body.ts';
 import { Message } from './message.ts';
+import type { RecentMap } from './recent-map.ts';
 import type { DiscordRest } from './rest.ts';
 import { snowflakeAt } from './snowflake.ts';
 
-const mostIds = 1_024;
-
-/** Ids of messages that were confirmed, with the keys of their sends: none of them is another send. */
-export class SentIds {
-  readonly #keys = new Map<string, string>();
-
-  add(id: string, key: string): void {
-    this.#keys.set(id, key);
-    const [oldest] = this.#keys.keys();
-    if (this.#keys.size > mostIds && oldest !== undefined) this.#keys.delete(oldest);
-  }
-
-  isOther(id: string, key: string): boolean {
-    const known = this.#keys.get(id);
-    return known !== undefined && known !== key;
-  }
-}
-
 export interface LookUpRequest {
   readonly rest: DiscordRest;
-  readonly sent: SentIds;
+  /** Keys of the sends that were confirmed, by the id of the message: none of them is another send. */
+  readonly sent: RecentMap<string>;
   readonly us: string;
   readonly channel: string;
   readonly part: OutgoingPart;
@@ -48,7 +32,7 @@ export async function lookUp({ rest, sent, us, channel, part, key, sinceMs, sign
     const answer = await rest.ask('GET', `/channels/${channel}/messages`, z.array(Message).max(pageSize), { signal, query });
     if (answer.is === 'refused') return { is: 'unclear', text: answer.text };
     if (answer.is !== 'answered') return { is: 'unclear', text: answer.text, retry: true };
-    const own = answer.value.filter((message) => message.author.id === us && !sent.isOther(message.id, key));
+    const own = answer.value.filter((message) => message.author.id === us && (sent.get(message.id) ?? key) === key);
     const found = own.find((message) => message.nonce === nonce) ?? own.find((message) => message.nonce == null && isSame(message, part));
     if (found !== undefined) return { is: 'found', platformId: found.id };
     if (answer.value.length < pageSize) return { is: 'absent' };
@@ -60,5 +44,6 @@ export async function lookUp({ rest, sent, us, channel, part, key, sinceMs, sign
 function isSame({ content, attachments }: Message, part: OutgoingPart): boolean {
   // Discord removes space at both ends.
   if (content.trim() !== contentOf(part).trim()) return false;
-  return part.attachment === undefined ? attachments.length === 0 : attachments.length === 1;
+  // The outbox does not read a file to look for it.
+  return content !== '' || attachments.length === 1;
 }

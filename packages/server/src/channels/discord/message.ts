@@ -39,8 +39,13 @@ export const Message = z.object({
 });
 export type Message = z.output<typeof Message>;
 
-export const Deleted = z.object({ id: Snowflake(), channel_id: Snowflake(), guild_id: Snowflake().nullish() });
-export const DeletedBulk = z.object({ ids: z.array(Snowflake()).max(100), channel_id: Snowflake(), guild_id: Snowflake().nullish() });
+/** One or many messages that were deleted. */
+export const Deleted = z.object({
+  id: Snowflake().optional(),
+  ids: z.array(Snowflake()).max(100).default([]),
+  channel_id: Snowflake(),
+  guild_id: Snowflake().nullish(),
+});
 
 /** A pressed button. */
 export const Interaction = z.object({
@@ -103,12 +108,12 @@ function attachmentOf(
   } satisfies ReceivedAttachment;
 }
 
-/** Returns that a message was deleted. By whom, and whose it was, Discord does not say. */
-export const deletedOf = (id: string, channelId: string, kind: ChannelKind, nowMs: number): ReceivedMessage => ({
+/** Returns that a message was deleted; `author` is empty when it is not known. */
+export const deletedOf = (id: string, channelId: string, kind: ChannelKind, author: string, nowMs: number): ReceivedMessage => ({
   eventKey: `${id}:deleted`,
   messageId: id,
   ...chatOf(channelId, kind),
-  senderId: '',
+  senderId: author,
   senderName: '',
   isBot: false,
   text: '',

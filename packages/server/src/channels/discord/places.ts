@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { RecentMap } from './recent-map.ts';
 import type { DiscordRest } from './rest.ts';
 import { Snowflake } from './snowflake.ts';
 
@@ -37,7 +38,7 @@ const kindOf = ({ type, parent_id: parentId, guild_id: guildId }: z.output<typeo
 /** Kinds of channels: a message does not say whether it was written in a thread. */
 export class Places {
   readonly #rest: DiscordRest;
-  readonly #known = new Map<string, ChannelKind>();
+  readonly #known = new RecentMap<ChannelKind>(most);
 
   constructor(rest: DiscordRest) {
     this.#rest = rest;
@@ -67,10 +68,7 @@ export class Places {
   }
 
   #keep(channelId: string, kind: ChannelKind): ChannelKind {
-    this.#known.delete(channelId);
     this.#known.set(channelId, kind);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > most && oldest !== undefined) this.#known.delete(oldest);
     return kind;
   }
 }

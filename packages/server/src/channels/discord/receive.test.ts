@@ -80,7 +80,7 @@ test('edits and deletions name the message, previews of links do not count', asy
   await expect.poll(() => wire.received).toHaveLength(7);
   expect(wire.received.slice(3)).toMatchObject([
     { edits: one, text: 'a, better', senderId: ada.id },
-    { edits: one, isDeleted: true, conversationKind: 'direct' },
+    { edits: one, isDeleted: true, conversationKind: 'direct', senderId: ada.id },
     { edits: two, isDeleted: true },
     { edits: three, isDeleted: true },
   ]);
