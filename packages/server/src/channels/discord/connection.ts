@@ -45,7 +45,8 @@ const goodbyeMs = 1_000;
 const maxResumes = 3;
 /** Every code but 1000 and 1001 keeps the session. */
 const keepSession = 4_200;
-const maxFrame = 4_194_304;
+/** The largest frame is a guild with all its channels and roles. */
+const maxFrame = 16_777_216;
 const opHeartbeat = 1;
 const opPresence = 3;
 

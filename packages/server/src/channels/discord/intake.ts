@@ -54,6 +54,8 @@ export class Intake {
   readonly #waiting: Item[] = [];
   #working: Promise<void> | undefined;
   #isEnded = false;
+  /** The position is ahead of what is stored. */
+  #isBroken = false;
   #isDirty = false;
   #storedAtMs: number;
   #cancelTimer: (() => void) | undefined;
@@ -76,16 +78,15 @@ export class Intake {
 
   /** Resolves when nothing waits any more. */
   async settled(): Promise<void> {
-    await this.#working;
+    while (this.#working !== undefined) await this.#working;
   }
 
   /** Stops taking, and commits what was handled. */
   async end(): Promise<void> {
-    const hasFailed = this.#isEnded;
     this.#isEnded = true;
     this.#cancelTimer?.();
-    await this.#working;
-    if (hasFailed || !this.#isDirty) return;
+    await this.settled();
+    if (this.#isBroken || !this.#isDirty) return;
     await this.#commit([]).catch((error: unknown) => this.#deps.log.debug({ err: error }, 'Failed to store the position of Discord at the stop'));
   }
 
@@ -97,8 +98,14 @@ export class Intake {
   }
 
   #work(): void {
-    this.#working ??= this.#handle().finally(() => {
+    this.#begin(() => this.#handle());
+  }
+
+  /** One piece of work runs at a time; what comes at its very end is taken up by another one. */
+  #begin(run: () => Promise<void>): void {
+    this.#working ??= run().finally(() => {
       this.#working = undefined;
+      if (this.#waiting.length > 0 && !this.#isEnded) this.#work();
     });
   }
 
@@ -116,6 +123,7 @@ export class Intake {
   }
 
   #fail(text: string): void {
+    this.#isBroken = true;
     if (this.#isEnded) return;
     this.#isEnded = true;
     this.#waiting.length = 0;
@@ -146,13 +154,7 @@ export class Intake {
 
   #storeLater(): void {
     this.#cancelTimer = undefined;
-    if (this.#isEnded || this.#working !== undefined) return;
-    this.#working = this.#store([])
-      .catch(() => this.#fail('The position could not be stored'))
-      .finally(() => {
-        this.#working = undefined;
-        if (this.#waiting.length > 0 && !this.#isEnded) this.#work();
-      });
+    if (!this.#isEnded) this.#begin(() => this.#store([]).catch(() => this.#fail('The position could not be stored')));
   }
 
   async #commit(found: readonly Found[]): Promise<void> {

@@ -52,77 +52,21 @@ test('what could not be stored comes again', async () => {
   expect(fake.gateway.log.at(-1)).toMatch(/^resume/);
 });
 
-test('a session that is gone begins again, and missed messages of known conversations are fetched', async () => {
-  const rig = await start();
-  const { fake, clock, open, wire, say, ada } = rig;
-  const guild = fake.guild('lab');
-  const [known, other] = [fake.channel(guild, 'known'), fake.channel(guild, 'other')];
-  const thread = fake.thread(known, 'side');
-  say('too old');
-  fake.write(ada, known, 'in the channel', { mentionsBot: true });
-  fake.write(ada, thread, 'in the thread', { mentionsBot: true });
-  fake.write(ada, other, 'not for us');
-  await expect.poll(() => wire.received).toHaveLength(4);
-  await wire.stop();
-  say('also too old');
-  clock.advance(hourMs + 60_000);
-  say('missed');
-  fake.write(ada, known, 'missed in the channel');
-  fake.write(ada, thread, 'missed in the thread');
-  fake.write(ada, other, 'missed, not for us');
-  fake.gateway.forgetSessions();
-  const next = open(wire.cursors.at(-1));
-  void next.run();
-  await expect.poll(() => next.received).toHaveLength(3);
-  expect(next.received).toMatchObject([
-    { text: 'missed', conversationKind: 'direct' },
-    { text: 'missed in the channel', conversationId: known.id, conversationKind: 'shared' },
-    { text: 'missed in the thread', conversationId: known.id, threadId: thread.id },
-  ]);
-  expect(requestsOf(rig, /GET .*messages$/).map(({ path }) => path)).not.toContain(`/channels/${other.id}/messages`);
-  // The new session is stored with what was fetched.
-  await expect.poll(() => next.cursors.length).toBeGreaterThan(1);
-  await next.stop();
-  const last = open(next.cursors.at(-1));
-  void last.run();
-  await expect.poll(() => fake.gateway.log.at(-1)).toMatch(/^resume/);
-  await expect.poll(() => last.names).toHaveLength(1);
-  expect(last.received).toEqual([]);
-});
-
-test('a failure while missed messages are fetched loses none of them', async () => {
-  const { fake, wire, say, open } = await start();
+test('a stop while the storage fails loses nothing', async () => {
+  const { open, wire, say } = await start();
   say('one');
   await expect.poll(() => textsOf(wire)).toEqual(['one']);
-  await wire.stop();
+  const holding = Promise.withResolvers<void>();
+  wire.holds = holding.promise;
   say('two');
-  fake.gateway.forgetSessions();
-  fake.rest.fail(/GET .*messages/, { status: 503 });
+  await expect.poll(() => wire.taking).toBe(true);
+  const stopped = wire.stop();
+  wire.holds = undefined;
+  holding.reject(new Error('the storage is full'));
+  await stopped;
   const next = open(wire.cursors.at(-1));
   void next.run();
-  await expect.poll(() => next.ended()).toMatchObject({ ended: 'transient' });
-  expect(next.received).toEqual([]);
-  const last = open(next.cursors.at(-1));
-  void last.run();
-  await expect.poll(() => textsOf(last)).toEqual(['two']);
-});
-
-test('a rate limit while missed messages are fetched is waited out', async () => {
-  const { fake, clock, wire, say, open } = await start();
-  say('one');
-  await expect.poll(() => textsOf(wire)).toEqual(['one']);
-  await wire.stop();
-  say('two');
-  fake.gateway.forgetSessions();
-  fake.rest.fail(/GET .*messages/, { retryAfterMs: 0 });
-  const next = open(wire.cursors.at(-1));
-  void next.run();
-  await expect
-    .poll(() => {
-      clock.advance(200);
-      return textsOf(next);
-    })
-    .toEqual(['two']);
+  await expect.poll(() => textsOf(next)).toEqual(['two']);
 });
 
 test('after three failed resumes a new session begins', async () => {
@@ -258,7 +202,7 @@ test('a session whose address is not secure is not resumed', async () => {
   expect(fake.gateway.log.map((line) => line.split(' ')[0])).toEqual(['identify', 'identify']);
 });
 
-test.each(['{"op":10}', '{"op":0,"t":"READY","s":1}', '{"op":9}', `{"op":0,"x":"${'y'.repeat(4_194_304)}"}`])(
+test.each(['{"op":10}', '{"op":0,"t":"READY","s":1}', '{"op":9}', `{"op":0,"x":"${'y'.repeat(16_777_216)}"}`])(
   'a frame that cannot be handled ends the connection, not the process: %.30s',
   async (frame) => {
     const { fake, wire, say } = await start();
@@ -354,5 +298,78 @@ describe.concurrent('a session', () => {
     say('still there?');
     await expect.poll(() => textsOf(wire), { timeout: 3_000 }).toEqual(['still there?']);
     expect(fake.gateway.log.at(-1)).toMatch(/^resume/);
+  });
+
+  test('a session that is gone begins again, and missed messages of known conversations are fetched', async ({ expect }) => {
+    const rig = await start(undefined, expect);
+    const { fake, clock, open, wire, say, ada } = rig;
+    const guild = fake.guild('lab');
+    const [known, other] = [fake.channel(guild, 'known'), fake.channel(guild, 'other')];
+    const thread = fake.thread(known, 'side');
+    say('too old');
+    fake.write(ada, known, 'in the channel', { mentionsBot: true });
+    fake.write(ada, thread, 'in the thread', { mentionsBot: true });
+    fake.write(ada, other, 'not for us');
+    await expect.poll(() => wire.received).toHaveLength(4);
+    await wire.stop();
+    say('also too old');
+    clock.advance(hourMs + 60_000);
+    say('missed');
+    fake.write(ada, known, 'missed in the channel');
+    fake.write(ada, thread, 'missed in the thread');
+    fake.write(ada, other, 'missed, not for us');
+    fake.gateway.forgetSessions();
+    const next = open(wire.cursors.at(-1));
+    void next.run();
+    await expect.poll(() => next.received).toHaveLength(3);
+    expect(next.received).toMatchObject([
+      { text: 'missed', conversationKind: 'direct' },
+      { text: 'missed in the channel', conversationId: known.id, conversationKind: 'shared' },
+      { text: 'missed in the thread', conversationId: known.id, threadId: thread.id },
+    ]);
+    expect(requestsOf(rig, /GET .*messages$/).map(({ path }) => path)).not.toContain(`/channels/${other.id}/messages`);
+    // The new session is stored with what was fetched.
+    await expect.poll(() => next.cursors.length).toBeGreaterThan(1);
+    await next.stop();
+    const last = open(next.cursors.at(-1));
+    void last.run();
+    await expect.poll(() => fake.gateway.log.at(-1)).toMatch(/^resume/);
+    await expect.poll(() => last.names).toHaveLength(1);
+    expect(last.received).toEqual([]);
+  });
+
+  test('a failure while missed messages are fetched loses none of them', async ({ expect }) => {
+    const { fake, wire, say, open } = await start(undefined, expect);
+    say('one');
+    await expect.poll(() => textsOf(wire)).toEqual(['one']);
+    await wire.stop();
+    say('two');
+    fake.gateway.forgetSessions();
+    fake.rest.fail(/GET .*messages/, { status: 503 });
+    const next = open(wire.cursors.at(-1));
+    void next.run();
+    await expect.poll(() => next.ended()).toMatchObject({ ended: 'transient' });
+    expect(next.received).toEqual([]);
+    const last = open(next.cursors.at(-1));
+    void last.run();
+    await expect.poll(() => textsOf(last)).toEqual(['two']);
+  });
+
+  test('a rate limit while missed messages are fetched is waited out', async ({ expect }) => {
+    const { fake, clock, wire, say, open } = await start(undefined, expect);
+    say('one');
+    await expect.poll(() => textsOf(wire)).toEqual(['one']);
+    await wire.stop();
+    say('two');
+    fake.gateway.forgetSessions();
+    fake.rest.fail(/GET .*messages/, { retryAfterMs: 0 });
+    const next = open(wire.cursors.at(-1));
+    void next.run();
+    await expect
+      .poll(() => {
+        clock.advance(200);
+        return textsOf(next);
+      })
+      .toEqual(['two']);
   });
 });

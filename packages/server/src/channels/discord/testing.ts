@@ -13,6 +13,10 @@ export interface Wire {
   proofs: number;
   /** Rejects the next commits while set. */
   refuses: boolean;
+  /** Each commit waits for it, and fails when it does. */
+  holds: Promise<void> | undefined;
+  /** A commit is under way. */
+  taking: boolean;
   run(): Promise<Ended>;
   stop(): Promise<Ended | undefined>;
 }
@@ -58,11 +62,16 @@ function openWire(fake: FakeDiscord, clock: StepClock, cursor: string | undefine
     ended: () => last,
     proofs: 0,
     refuses: false,
+    holds: undefined,
+    taking: false,
     run() {
       last = undefined;
       running = adapter.run(stopping.signal, {
         cursor: wire.cursors.at(-1),
         async take(messages, next) {
+          wire.taking = true;
+          await wire.holds?.finally(() => (wire.taking = false));
+          wire.taking = false;
           if (wire.refuses) throw new Error('the storage is full');
           wire.received.push(...messages);
           if (next !== undefined) wire.cursors.push(next);
