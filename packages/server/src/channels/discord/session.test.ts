@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startRig, type Rig, type Wire } from './testing.ts';
@@ -8,6 +9,8 @@ afterAll(async () => {
   await Promise.all(rigs.map((rig) => rig[Symbol.asyncDispose]()));
 });
 const hourMs = 3_600_000;
+/** Longer than the library waits before a new socket. */
+const libraryPauseMs = 700;
 
 /** A rig with a person, a direct channel, and a wire that is connected. */
 async function start(options?: Parameters<typeof startRig>[0], { poll } = expect) {
@@ -214,25 +217,6 @@ test.each(['{"op":10}', '{"op":0,"t":"READY","s":1}', '{"op":9}', `{"op":0,"x":"
   },
 );
 
-test('it stops while it connects, and a failure of that connection is nobody’s', async () => {
-  const rig = await startRig();
-  rigs.push(rig);
-  const sockets: Socket[] = [];
-  const silent = createServer((socket) => void sockets.push(socket.resume()));
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  rig.fake.announceGateway(`ws://127.0.0.1:${(silent.address() as AddressInfo).port}/`);
-  const wire = rig.open();
-  const running = wire.run();
-  await expect.poll(() => sockets).toHaveLength(1);
-  await wire.stop();
-  expect(await running).toEqual({ ended: 'stopped', text: 'Stopped' });
-  expect(wire.names).toEqual([]);
-  const [socket] = sockets;
-  socket?.end('HTTP/1.1 500 No\r\n\r\n');
-  await new Promise((resolve) => socket?.once('close', resolve));
-  await new Promise((resolve) => silent.close(resolve));
-});
-
 test('a gateway that cannot be reached ends the try, and keeps the session', async () => {
   const { fake, wire, say, open } = await start();
   say('one');
@@ -371,5 +355,54 @@ describe.concurrent('a session', () => {
         return textsOf(next);
       })
       .toEqual(['two']);
+  });
+
+  test('a new socket waits for what is being stored: nothing comes twice', async ({ expect }) => {
+    const { fake, wire, say } = await start(undefined, expect);
+    const holding = Promise.withResolvers<void>();
+    wire.holds = holding.promise;
+    say('one');
+    await expect.poll(() => wire.taking).toBe(true);
+    say('two');
+    fake.gateway.askToReconnect();
+    await expect.poll(() => fake.gateway.connected).toBe(0);
+    await sleep(libraryPauseMs);
+    wire.holds = undefined;
+    holding.resolve();
+    await expect.poll(() => wire.names).toHaveLength(2);
+    say('three');
+    await expect.poll(() => textsOf(wire)).toContain('three');
+    expect(textsOf(wire)).toEqual(['one', 'two', 'three']);
+  });
+
+  test('the library does not connect again after the end', async ({ expect }) => {
+    const { fake, wire, open } = await start(undefined, expect);
+    await expect.poll(() => wire.cursors).toHaveLength(1);
+    await wire.stop();
+    fake.gateway.onResume(4_000);
+    expect(await open(wire.cursors.at(-1)).run()).toMatchObject({ ended: 'transient' });
+    await sleep(libraryPauseMs);
+    expect(fake.gateway.log).toHaveLength(2);
+  });
+
+  test('it stops while it connects, and a failure of that connection is nobody’s', async ({ expect }) => {
+    const rig = await startRig();
+    rigs.push(rig);
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => void sockets.push(socket.resume()));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    rig.fake.announceGateway(`ws://127.0.0.1:${(silent.address() as AddressInfo).port}/`);
+    const wire = rig.open();
+    const running = wire.run();
+    await expect.poll(() => sockets).toHaveLength(1);
+    await wire.stop();
+    expect(await running).toEqual({ ended: 'stopped', text: 'Stopped' });
+    expect(wire.names).toEqual([]);
+    const [socket] = sockets;
+    socket?.end('HTTP/1.1 500 No\r\n\r\n');
+    await new Promise((resolve) => socket?.once('close', resolve));
+    await sleep(libraryPauseMs);
+    expect(sockets).toHaveLength(1);
+    await new Promise((resolve) => silent.close(resolve));
   });
 });
