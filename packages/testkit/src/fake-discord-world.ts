@@ -46,7 +46,7 @@ export interface StoredMessage {
   readonly isWebhook: boolean;
   readonly nonce: string | undefined;
   readonly poll: string | undefined;
-  /** Who is notified: names of users, or "everyone". */
+  /** Names of users that are notified, or "everyone". */
   readonly notifies: readonly string[];
   /** Users by emoji. */
   readonly reactions: Map<string, Set<string>>;

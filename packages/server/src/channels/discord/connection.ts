@@ -4,7 +4,7 @@ import type { AdapterDeps, Ended, Sink } from '../port.ts';
 import type { DiscordKeys } from './config.ts';
 import { checkedGatewayUrl } from './gateway-url.ts';
 import { Intake } from './intake.ts';
-import type { Places } from './places.ts';
+import type { ChannelKinds } from './channel-kinds.ts';
 import { Position, type Session } from './position.ts';
 import type { RecentMap } from './recent-map.ts';
 import type { DiscordRest } from './rest.ts';
@@ -25,7 +25,7 @@ export interface Memory {
 
 export interface ConnectionDeps extends AdapterDeps<DiscordKeys> {
   readonly rest: DiscordRest;
-  readonly places: Places;
+  readonly kinds: ChannelKinds;
   readonly memory: Memory;
   readonly sink: Sink;
   readonly signal: AbortSignal;
@@ -281,7 +281,7 @@ export class Connection {
 
 /**
  * Ends the connection at a frame that the library cannot handle or that is too large. It handles each frame without a listener for its rejection,
- * which would end the process.
+ * which would stop the daemon.
  */
 function guard(shard: WebSocketShard, onFailure: () => void): void {
   const handle: unknown = Reflect.get(shard, 'onMessage');

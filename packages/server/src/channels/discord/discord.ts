@@ -22,7 +22,7 @@ import { Connection, type Memory } from './connection.ts';
 import { checkedGatewayUrl } from './gateway-url.ts';
 import { lookUp } from './look-up.ts';
 import { Message } from './message.ts';
-import { Places } from './places.ts';
+import { ChannelKinds } from './channel-kinds.ts';
 import { RecentMap } from './recent-map.ts';
 import { actOf, type Answer, DiscordRest, type Failure } from './rest.ts';
 import { isSnowflake, Snowflake } from './snowflake.ts';
@@ -43,7 +43,7 @@ const GatewayInfo = z.object({ url: z.string() });
 const Created = z.object({ id: Snowflake() });
 
 /** Kinds of refusals, by the code of the answer. */
-const kinds: ReadonlyMap<number, string> = new Map([
+const refusalKinds: ReadonlyMap<number, string> = new Map([
   [10_003, 'no_such_channel'],
   [10_008, 'no_such_message'],
   [40_005, 'too_large'],
@@ -58,7 +58,7 @@ export const openDiscord: OpenWire<DiscordConfig> = (deps) => new DiscordAdapter
 class DiscordAdapter implements Adapter {
   readonly #deps: AdapterDeps<DiscordConfig>;
   readonly #rest: DiscordRest;
-  readonly #places: Places;
+  readonly #kinds: ChannelKinds;
   readonly #actions: Actions;
   readonly #sent = new RecentMap<string>(mostSent);
   readonly #memory: Memory = { cursor: undefined, failedResumes: 0, presence: null, authors: new RecentMap(mostAuthors) };
@@ -69,7 +69,7 @@ class DiscordAdapter implements Adapter {
   constructor(deps: AdapterDeps<DiscordConfig>) {
     this.#deps = deps;
     this.#rest = new DiscordRest({ ...deps.config, clock: deps.clock });
-    this.#places = new Places(this.#rest);
+    this.#kinds = new ChannelKinds(this.#rest);
     this.#actions = new Actions(this.#rest, async (presence) => {
       const isShown = (await this.#connection?.show(presence)) === true;
       if (isShown) this.#memory.presence = presence;
@@ -91,7 +91,7 @@ class DiscordAdapter implements Adapter {
     const connection = new Connection({
       ...this.#deps,
       rest: this.#rest,
-      places: this.#places,
+      kinds: this.#kinds,
       memory: this.#memory,
       sink,
       signal,
@@ -250,7 +250,7 @@ function resultOf(answer: Answer<z.output<typeof Created>>): SendResult {
     case 'refused':
       // A new token may be in the configuration soon.
       if (answer.status === 401) return { is: 'notSent', text: 'Discord refuses the token' };
-      return { is: 'rejected', kind: answer.status === 413 ? 'too_large' : (kinds.get(answer.code) ?? 'refused'), text: answer.text };
+      return { is: 'rejected', kind: answer.status === 413 ? 'too_large' : (refusalKinds.get(answer.code) ?? 'refused'), text: answer.text };
     case 'notSent':
     case 'ambiguous':
       return { is: answer.is, text: answer.text };

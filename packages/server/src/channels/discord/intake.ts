@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, ReceivedMessage, Sink } from '../port.ts';
 import { Deleted, deletedOf, Interaction, Message, messageOf, pressOf } from './message.ts';
-import { type ChannelKind, type Places, PlaceUnknown } from './places.ts';
+import { type ChannelKind, type ChannelKinds, ChannelUnknown } from './channel-kinds.ts';
 import type { Position, Session } from './position.ts';
 import type { RecentMap } from './recent-map.ts';
 import type { DiscordRest } from './rest.ts';
@@ -10,7 +10,7 @@ import { isNewer, snowflakeAt } from './snowflake.ts';
 
 export interface IntakeDeps extends Pick<AdapterDeps<unknown>, 'clock' | 'log'> {
   readonly rest: DiscordRest;
-  readonly places: Places;
+  readonly kinds: ChannelKinds;
   readonly position: Position;
   readonly sink: Sink;
   readonly signal: AbortSignal;
@@ -67,7 +67,7 @@ export class Intake {
 
   /** Takes an event of the gateway. Those that are of no interest only advance the sequence. */
   event(seq: number, name: string, data: unknown): void {
-    if (isChannelEvent(name)) this.#deps.places.learn(name, data);
+    if (isChannelEvent(name)) this.#deps.kinds.learn(name, data);
     this.#add({ is: 'event', seq, name: isMessageEvent(name) ? name : '', data: isMessageEvent(name) ? data : undefined });
   }
 
@@ -101,7 +101,7 @@ export class Intake {
     this.#begin(() => this.#handle());
   }
 
-  /** One piece of work runs at a time; what comes at its very end is taken up by another one. */
+  /** Runs one after the other; items that come at the very end of one are taken up by the next. */
   #begin(run: () => Promise<void>): void {
     this.#working ??= run().finally(() => {
       this.#working = undefined;
@@ -117,8 +117,8 @@ export class Intake {
         await this.#store(found);
       }
     } catch (error) {
-      if (!(error instanceof PlaceUnknown)) this.#deps.log.warn({ err: error }, 'Failed to store messages of Discord; they are received again');
-      this.#fail(error instanceof PlaceUnknown ? error.message : 'The messages could not be stored');
+      if (!(error instanceof ChannelUnknown)) this.#deps.log.warn({ err: error }, 'Failed to store messages of Discord; they are received again');
+      this.#fail(error instanceof ChannelUnknown ? error.message : 'The messages could not be stored');
     }
   }
 
@@ -230,8 +230,8 @@ export class Intake {
   }
 
   async #kindOf({ channel_id: channelId, guild_id: guildId }: { readonly channel_id: string; readonly guild_id?: string | null | undefined }) {
-    const { places, signal } = this.#deps;
-    return guildId == null ? { isDirect: true, parentId: undefined, guildId: undefined } : places.of(channelId, signal);
+    const { kinds, signal } = this.#deps;
+    return guildId == null ? { isDirect: true, parentId: undefined, guildId: undefined } : kinds.of(channelId, signal);
   }
 
   /** Fetches what was written while there was no session. The server knows those messages that it has already. */
@@ -240,10 +240,10 @@ export class Intake {
     const oldest = snowflakeAt(clock.now() - maxAgeMs);
     // The map changes meanwhile.
     for (const [channelId, last] of Array.from(position.channels)) {
-      if (this.#isEnded) throw new PlaceUnknown('The channel stopped');
+      if (this.#isEnded) throw new ChannelUnknown('The channel stopped');
       const messages = await this.#messagesAfter(channelId, isNewer(last, oldest) ? last : oldest);
       if (messages.length === 0) continue;
-      const kind = await this.#deps.places.of(channelId, this.#deps.signal);
+      const kind = await this.#deps.kinds.of(channelId, this.#deps.signal);
       const found = messages.flatMap((message) => this.#read(message, kind, false));
       if (found.length > 0) await this.#deps.sink.take(found.map(({ message }) => message));
     }
@@ -261,7 +261,7 @@ export class Intake {
         position.channels.delete(channelId);
         return [];
       }
-      if (answer.is !== 'limited' || answer.retryAfterMs > longestWaitMs || signal.aborted) throw new PlaceUnknown(answer.text);
+      if (answer.is !== 'limited' || answer.retryAfterMs > longestWaitMs || signal.aborted) throw new ChannelUnknown(answer.text);
       await sleep(clock, answer.retryAfterMs, signal);
     }
   }

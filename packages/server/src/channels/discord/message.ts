@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Place, ReceivedAttachment, ReceivedMessage } from '../port.ts';
-import type { ChannelKind } from './places.ts';
+import type { ChannelKind } from './channel-kinds.ts';
 import { Snowflake } from './snowflake.ts';
 
 const User = z.object({

@@ -161,7 +161,7 @@ test('the order is kept when many messages come at once, and the channel is aske
   await expect.poll(() => first.names).toHaveLength(1);
   await first.stop();
   for (let n = 0; n < 300; n += 1) fake.write(ada, n % 2 === 0 ? channel : thread, String(n));
-  // A resumed session is not told of its channels again.
+  // A resumed session does not announce its channels again.
   const wire = open(first.cursors.at(-1));
   void wire.run();
   await expect.poll(() => wire.received).toHaveLength(300);

@@ -17,7 +17,7 @@ export interface Request {
   readonly body?: object | undefined;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly files?: RawFile[] | undefined;
-  /** For the audit log of the guild. */
+  /** Text for the audit log of the guild. */
   readonly reason?: string | undefined;
   /** The path contains its own secret. */
   readonly isWithoutToken?: boolean;
@@ -98,7 +98,7 @@ function failureOf(error: unknown): Failure {
     return { is: 'refused', text: error.message.slice(0, longestText), status: error.status, code: typeof error.code === 'number' ? error.code : 0 };
   if (error instanceof HTTPError) return { is: 'ambiguous', text: `Discord answered with ${error.status}` };
   if (error instanceof RequestFailed) return { is: error.maybeSent ? 'ambiguous' : 'notSent', text: error.message };
-  // A request that waits for an earlier one of the same channel has not been made.
+  // A request that was queued behind another one of the same channel has not been made.
   if (error instanceof Error && error.name === 'AbortError') return { is: 'notSent', text: 'The channel stopped' };
   return { is: 'ambiguous', text: 'The request failed' };
 }

@@ -2,7 +2,7 @@ import { createStepClock, type FakeDiscord, type FakeDiscordOptions, startFakeDi
 import type { Adapter, Ended, ReceivedMessage } from '../port.ts';
 import { type DiscordConfig, openDiscord } from './discord.ts';
 
-/** A process with the wire: what it received, stored and was told. */
+/** A process with the wire: with what it received and stored. */
 export interface Wire {
   readonly adapter: Adapter;
   readonly received: ReceivedMessage[];

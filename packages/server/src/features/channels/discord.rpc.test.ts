@@ -70,11 +70,11 @@ test('an answer whose confirmation was lost is sent again with its key, and seen
   const ada = fake.person('ada');
   const direct = fake.directChannel(ada);
   fake.rest.fail(/POST .*messages/, 'cutAfter');
-  fake.write(ada, direct, 'tell me');
+  fake.write(ada, direct, 'a question');
   await expect
     .poll(() => server.client.call('delivery.queue.status', { channel_type: 'discord' }), { timeout: 5_000 })
     .toMatchObject({ delivered: 1, pending: 0, unknown: 0 });
-  expect(contentsOf(direct)()).toEqual(['ada: tell me', 'gate: Once.']);
+  expect(contentsOf(direct)()).toEqual(['ada: a question', 'gate: Once.']);
   const sends = fake.rest.requests.filter(({ method, path }) => method === 'POST' && path.endsWith('/messages'));
   expect(sends).toHaveLength(2);
   expect(sends[0]?.body).toEqual(sends[1]?.body);

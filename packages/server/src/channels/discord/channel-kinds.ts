@@ -12,7 +12,7 @@ export interface ChannelKind {
 }
 
 /** Thrown when a channel cannot be asked for now. */
-export class PlaceUnknown extends Error {}
+export class ChannelUnknown extends Error {}
 
 export const Channel = z.object({
   id: Snowflake(),
@@ -36,7 +36,7 @@ const kindOf = ({ type, parent_id: parentId, guild_id: guildId }: z.output<typeo
 });
 
 /** Kinds of channels: a message does not say whether it was written in a thread. */
-export class Places {
+export class ChannelKinds {
   readonly #rest: DiscordRest;
   readonly #known = new RecentMap<ChannelKind>(most);
 
@@ -59,7 +59,7 @@ export class Places {
     if (answer.is === 'answered') return this.#keep(channelId, kindOf(answer.value));
     // One that we must not see is not a thread that we could answer in.
     if (answer.is === 'refused') return this.#keep(channelId, { isDirect: false, parentId: undefined, guildId: undefined });
-    throw new PlaceUnknown(answer.text);
+    throw new ChannelUnknown(answer.text);
   }
 
   #learnChannel(data: unknown, guildId: string | undefined): void {
