@@ -1,7 +1,9 @@
 import { AgentId, once } from '@gatehouse/contract';
 import * as z from 'zod';
+import { discordKeys } from '../../../channels/discord/config.ts';
 import { emailKeys } from '../../../channels/email/config.ts';
 import { ircKeys } from '../../../channels/irc/config.ts';
+import { matrixKeys } from '../../../channels/matrix/config.ts';
 import { telegramKeys } from '../../../channels/telegram/config.ts';
 
 /** Keys that every platform has: the agent, and the people that it answers. */
@@ -43,7 +45,13 @@ const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/,
 export const ChannelsConfig = once(() =>
   z.record(
     InstanceName,
-    z.discriminatedUnion('type', [instanceOf('email', emailKeys()), instanceOf('irc', ircKeys()), instanceOf('telegram', telegramKeys())]),
+    z.discriminatedUnion('type', [
+      instanceOf('discord', discordKeys()),
+      instanceOf('email', emailKeys()),
+      instanceOf('irc', ircKeys()),
+      instanceOf('matrix', matrixKeys()),
+      instanceOf('telegram', telegramKeys()),
+    ]),
   ),
 );
 export type ChannelsConfig = z.output<ReturnType<typeof ChannelsConfig>>;
