@@ -94,6 +94,7 @@ export {
 } from './shared/agent-config.ts';
 export { telegramActions } from './shared/actions/telegram.ts';
 export { ChannelCapabilities, type ChannelState, type ChannelVerdict, type DeliveryState } from './shared/channel.ts';
+export { slackActions } from './shared/actions/slack.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { autonomyProfiles, type AutonomyProfile, Capability, capabilityNames } from './shared/capability.ts';

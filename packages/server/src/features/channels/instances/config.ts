@@ -5,6 +5,7 @@ import { emailKeys } from '../../../channels/email/config.ts';
 import { ircKeys } from '../../../channels/irc/config.ts';
 import { matrixKeys } from '../../../channels/matrix/config.ts';
 import { telegramKeys } from '../../../channels/telegram/config.ts';
+import { slackKeys } from '../../../channels/slack/config.ts';
 
 /** Keys that every platform has: the agent, and the people that it answers. */
 const people = () => ({
@@ -43,16 +44,7 @@ const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/,
 
 /** Section `channels` of config.yaml: instances by name. */
 export const ChannelsConfig = once(() =>
-  z.record(
-    InstanceName,
-    z.discriminatedUnion('type', [
-      instanceOf('discord', discordKeys()),
-      instanceOf('email', emailKeys()),
-      instanceOf('irc', ircKeys()),
-      instanceOf('matrix', matrixKeys()),
-      instanceOf('telegram', telegramKeys()),
-    ]),
-  ),
+  z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('discord', discordKeys()), instanceOf('email', emailKeys()), instanceOf('irc', ircKeys()), instanceOf('matrix', matrixKeys()), instanceOf('slack', slackKeys()), instanceOf('telegram', telegramKeys())])),
 );
 export type ChannelsConfig = z.output<ReturnType<typeof ChannelsConfig>>;
 export type InstanceConfig = ChannelsConfig[string];

@@ -5,6 +5,8 @@ import { irc } from '../../../channels/irc/platform.ts';
 import { matrix } from '../../../channels/matrix/platform.ts';
 import type { Adapter, AdapterDeps, OpenWire, Platform } from '../../../channels/port.ts';
 import { telegram } from '../../../channels/telegram/platform.ts';
+import type { Adapter, AdapterDeps, OpenWire, Platform, TextRules } from '../../../channels/port.ts';
+import { slack } from '../../../channels/slack/platform.ts';
 import type { InstanceConfig } from './config.ts';
 
 export interface OpenedPlatform {
@@ -49,6 +51,7 @@ const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
   irc: { platform: irc, load: async () => (await import('../../../channels/irc/irc.ts')).openIrc },
   telegram: { platform: telegram, load: async () => (await import('../../../channels/telegram/telegram.ts')).openTelegram },
   matrix: { platform: matrix, load: async () => (await import('../../../channels/matrix/matrix.ts')).openMatrix },
+  slack: { platform: slack, load: async () => (await import('../../../channels/slack/slack.ts')).openSlack },
 };
 
 /** Returns a platform by its type; undefined for an unknown one and for `gateway`. */

@@ -1,0 +1,91 @@
+/** Names that Slack has for emoji which agents and people use often. */
+const names: Readonly<Record<string, string>> = {
+  '👀': 'eyes',
+  '✅': 'white_check_mark',
+  '☑️': 'ballot_box_with_check',
+  '✔️': 'heavy_check_mark',
+  '❌': 'x',
+  '⚠️': 'warning',
+  '❗': 'exclamation',
+  '❓': 'question',
+  '⏳': 'hourglass_flowing_sand',
+  '⌛': 'hourglass',
+  '🚫': 'no_entry_sign',
+  '⛔': 'no_entry',
+  '🛑': 'octagonal_sign',
+  '👍': '+1',
+  '👎': '-1',
+  '👌': 'ok_hand',
+  '👏': 'clap',
+  '🙌': 'raised_hands',
+  '🙏': 'pray',
+  '👋': 'wave',
+  '✋': 'hand',
+  '🤝': 'handshake',
+  '💪': 'muscle',
+  '❤️': 'heart',
+  '🧡': 'orange_heart',
+  '💛': 'yellow_heart',
+  '💚': 'green_heart',
+  '💙': 'blue_heart',
+  '💜': 'purple_heart',
+  '💔': 'broken_heart',
+  '🔥': 'fire',
+  '⭐': 'star',
+  '🌟': 'star2',
+  '✨': 'sparkles',
+  '🎉': 'tada',
+  '🎊': 'confetti_ball',
+  '🚀': 'rocket',
+  '💯': '100',
+  '💡': 'bulb',
+  '📌': 'pushpin',
+  '📎': 'paperclip',
+  '📝': 'memo',
+  '📅': 'date',
+  '📈': 'chart_with_upwards_trend',
+  '📉': 'chart_with_downwards_trend',
+  '🔍': 'mag',
+  '🔒': 'lock',
+  '🔑': 'key',
+  '🔔': 'bell',
+  '🐛': 'bug',
+  '🤖': 'robot_face',
+  '⚙️': 'gear',
+  '🔧': 'wrench',
+  '🎯': 'dart',
+  '☕': 'coffee',
+  '🤔': 'thinking_face',
+  '😀': 'grinning',
+  '😄': 'smile',
+  '😂': 'joy',
+  '😉': 'wink',
+  '😊': 'blush',
+  '😍': 'heart_eyes',
+  '😎': 'sunglasses',
+  '😢': 'cry',
+  '😭': 'sob',
+  '😡': 'rage',
+  '😱': 'scream',
+  '😴': 'sleeping',
+  '🙂': 'slightly_smiling_face',
+  '🙁': 'slightly_frowning_face',
+  '🤷': 'shrug',
+  '🟢': 'large_green_circle',
+  '🟡': 'large_yellow_circle',
+  '🔴': 'red_circle',
+};
+
+const withoutVariant = (emoji: string): string => emoji.replaceAll('\uFE0F', '');
+const byCharacter: ReadonlyMap<string, string> = new Map(Object.entries(names).map(([emoji, name]) => [withoutVariant(emoji), name]));
+
+/** Returns the name that Slack has for an emoji, or for a name with or without colons; undefined for an unknown character. */
+export function emojiName(emoji: string): string | undefined {
+  const known = byCharacter.get(withoutVariant(emoji));
+  if (known !== undefined) return known;
+  const name = /^(?::(.+):|(.+))$/s
+    .exec(emoji)
+    ?.slice(1)
+    .find((one) => one !== undefined);
+  return name !== undefined && /^[a-z0-9_'+-]{1,100}(?:::skin-tone-[2-6])?$/.test(name) ? name : undefined;
+}
