@@ -13,6 +13,7 @@ export {
 } from './fake-discord.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
 export { type FakeTelegram, startFakeTelegram, type TelegramFault, type TelegramPerson } from './fake-telegram.ts';
+export { type FakeSlack, type FakeSlackOptions, type SlackFault, startFakeSlack } from './fake-slack.ts';
 export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';
 export { hasMailServer, type MailFault, type MailServer, startMailServer } from './mail-server.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
