@@ -65,7 +65,7 @@ export class FakeSlack implements AsyncDisposable {
   /** Events are neither sent nor sent again. */
   withholdsEvents = false;
   readonly #workspace: Workspace;
-  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  readonly #server = createServer((request, response) => void this.#serve(request, response).catch(() => response.destroy()));
   readonly #sockets = new Set<Socket>();
   readonly #webSockets: FakeSocket[] = [];
   readonly #waiting = new Map<string, Envelope>();

@@ -24,6 +24,7 @@ import { isLater, type Spot, type Tracker } from './tracker.ts';
 const most = 256;
 const takenAtOnce = 64;
 const againMs = 1_000;
+const mostRemembered = 1_000;
 const caughtUpAtOnce = 100;
 /** Older messages are not caught up. */
 const oldestMs = 60 * 60_000;
@@ -54,6 +55,8 @@ export class Intake {
   readonly #deps: IntakeDeps;
   readonly #context: MessageContext;
   readonly #queue: Item[] = [];
+  /** Keys of messages that this connection stored: a mention comes as two events, and what is caught up may come as one. */
+  readonly #stored = new Set<string>();
   #working: Promise<void> | undefined;
   #isClosing = false;
 
@@ -131,8 +134,8 @@ export class Intake {
     for (const entry of batch) {
       const received = this.#receive(entry);
       hasOurs ||= received === 'ours';
-      // One mention comes as two events.
-      if (received !== undefined && received !== 'ours') messages.set(received.eventKey ?? '', received);
+      if (received !== undefined && received !== 'ours' && !this.#stored.has(received.eventKey ?? ''))
+        messages.set(received.eventKey ?? '', received);
     }
     const isChanged = messages.size > 0 || (hasOurs && tracker.toCursor() !== before);
     const isStored = !isChanged || (await this.#store([...messages.values()]));
@@ -178,12 +181,20 @@ export class Intake {
     await people.learn(missed.flatMap(peopleOf), signal);
     const messages = missed.flatMap((message) => {
       const received = this.#saw(spot.channel, message);
-      return received === undefined || received === 'ours' ? [] : [received];
+      return received === undefined || received === 'ours' || this.#stored.has(received.eventKey ?? '') ? [] : [received];
     });
     // The cursor still says that messages may be missing.
     if (messages.length > 0 && !(await this.#store(messages))) return { is: 'failed', text: 'The channel stopped', maybeSent: false };
     tracker.caughtUp(spot);
     return 'ok';
+  }
+
+  #remember(messages: readonly ReceivedMessage[]): void {
+    for (const { eventKey } of messages) this.#stored.add(eventKey ?? '');
+    for (const oldest of this.#stored) {
+      if (this.#stored.size <= mostRemembered) return;
+      this.#stored.delete(oldest);
+    }
   }
 
   /** Returns whether the messages were stored: they are tried until they are, but after the end of the connection only once. */
@@ -194,6 +205,7 @@ export class Intake {
       try {
         await sink.take(messages, cursor);
         onStored(cursor);
+        this.#remember(messages);
         return true;
       } catch (error) {
         deps.log.warn({ err: error, waiting: messages.length }, 'Failed to store messages of Slack');

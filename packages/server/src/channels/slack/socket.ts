@@ -22,7 +22,7 @@ const Frame = z.object({
   type: z.string().regex(/^[a-z_]{1,64}$/),
   reason: z.string().nullish(),
   envelope_id: z.string().min(1).max(128).nullish(),
-  payload: z.unknown(),
+  payload: z.unknown().optional(),
 });
 type Frame = z.output<typeof Frame>;
 const EventPayload = z.object({ event: z.object({ type: z.string().regex(/^[a-z_.]{1,64}$/) }) });
