@@ -66,8 +66,6 @@ export const slackMethods: Readonly<Record<string, Method>> = {
   'reactions.remove': bot(['channel', 'timestamp', 'name'], [], (params, { workspace }) => {
     const users = reactionOf(workspace, params);
     if (!users.delete(botUser)) throw new SlackFailure('no_reaction');
-    const message = workspace.messageOf(workspace.channelOf(params['channel']), params['timestamp']);
-    if (users.size === 0) message.reactions.delete(params['name'] ?? '');
     return {};
   }),
   'conversations.history': bot(['channel'], paging, (params, { workspace }) => {

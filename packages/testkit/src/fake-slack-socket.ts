@@ -10,7 +10,8 @@ export class FakeSocket {
   onClose: () => void = () => {};
   /** Nothing is answered or sent any more, though the connection stays open. */
   isSilent = false;
-  pings = 0;
+  /** Answers to our pings. */
+  pongs = 0;
   readonly #socket: Duplex;
   #buffer = Buffer.alloc(0);
 
@@ -43,10 +44,9 @@ export class FakeSocket {
     for (let frame = this.#nextFrame(); frame !== undefined; frame = this.#nextFrame()) {
       if (this.isSilent) continue;
       if (frame.opcode === opcodes.text) this.onText(frame.payload.toString());
-      else if (frame.opcode === opcodes.ping) {
-        this.pings += 1;
-        this.#write(opcodes.pong, frame.payload);
-      } else if (frame.opcode === opcodes.close) {
+      else if (frame.opcode === opcodes.ping) this.#write(opcodes.pong, frame.payload);
+      else if (frame.opcode === opcodes.pong) this.pongs += 1;
+      else if (frame.opcode === opcodes.close) {
         this.#write(opcodes.close, frame.payload);
         this.#socket.end();
       }

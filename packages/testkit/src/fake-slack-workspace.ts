@@ -164,7 +164,7 @@ export class Workspace {
       text: decode(shown),
       buttons: elements.map((element: { readonly text: unknown; readonly value: string }) => ({ label: textOf(element.text), value: element.value })),
       files: files.map(({ name }) => name),
-      reactions: [...reactions.keys()],
+      reactions: [...reactions].flatMap(([name, users]) => (users.size > 0 ? [name] : [])),
       isEdited: edited !== undefined,
       notified: [...shown.matchAll(/<([!@][^<>|]+)/g)].map(([, name]) => name ?? ''),
     };

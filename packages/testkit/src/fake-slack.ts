@@ -98,9 +98,9 @@ export class FakeSlack implements AsyncDisposable {
     return this.#webSockets.length;
   }
 
-  /** Pings of clients that were answered. */
-  get pings(): number {
-    return this.#webSockets.reduce((sum, { pings }) => sum + pings, 0);
+  /** Answers of clients to pings. */
+  get pongs(): number {
+    return this.#webSockets.reduce((sum, { pongs }) => sum + pongs, 0);
   }
 
   /** Envelopes that nobody acknowledged. */
@@ -269,6 +269,10 @@ export class FakeSlack implements AsyncDisposable {
   /** Slack asks its clients to connect again. */
   askToDisconnect(reason: 'refresh_requested' | 'warning' | 'link_disabled' = 'refresh_requested'): void {
     this.sendRaw(JSON.stringify({ type: 'disconnect', reason, debug_info: { host: 'fake' } }));
+  }
+
+  ping(): void {
+    for (const socket of this.#webSockets) socket.ping();
   }
 
   /** Cuts all WebSockets. */

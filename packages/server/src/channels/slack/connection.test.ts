@@ -1,6 +1,6 @@
 import { freePort } from '@gatehouse/testkit/free-port';
 import { expect, test } from 'vitest';
-import { connect, open, startWorld } from './testing/connect.ts';
+import { connect, open, passTime, startWorld } from './testing/connect.ts';
 
 test.each(['invalid_auth', 'account_inactive', 'token_revoked'])('%s: the account is refused, and no connection is made', async (error) => {
   const world = await startWorld();
@@ -110,15 +110,13 @@ test('a token that is revoked while it is connected ends the run when it is used
   expect((await ended).ended).toBe('unauthorized');
 });
 
-test('quiet is not dead: pongs prove that the peer is alive', async () => {
+test('quiet is not dead: answers to pings prove that the peer is alive', async () => {
   const world = await startWorld();
-  const { slack, clock } = world;
+  const { slack } = world;
   const connected = await connect(world);
   for (let n = 0; n < 6; n += 1) {
     const before = connected.proofs();
-    const pings = slack.pings;
-    await expect.poll(() => slack.pings).toBeGreaterThan(pings + 1);
-    clock.advance(20_000);
+    await passTime(world, 20_000);
     expect(connected.proofs()).toBeGreaterThan(before);
   }
   expect([slack.open, slack.connections]).toEqual([1, 1]);
@@ -126,14 +124,13 @@ test('quiet is not dead: pongs prove that the peer is alive', async () => {
 
 test('a connection over which nothing comes any more ends within a minute', async () => {
   const world = await startWorld();
-  const connected = await connect(world, { config: { pingMs: 20_000 } });
+  const connected = await connect(world);
   world.slack.fallSilent();
-  clockOf(world).advance(60_000);
-  // What says goodbye gets no answer.
-  clockOf(world).advance(1_000);
+  world.clock.advance(60_000);
+  // The goodbye gets no answer either.
+  world.clock.advance(1_000);
   expect(await connected.ended).toEqual({ ended: 'transient', text: 'Slack does not answer any more' });
 });
-const clockOf = ({ clock }: Awaited<ReturnType<typeof startWorld>>) => clock;
 
 test('what is not a frame of Slack is ignored', async () => {
   const world = await startWorld();

@@ -107,7 +107,7 @@ export class Intake {
 
   #push(item: Item): void {
     this.#queue.push(item);
-    this.#working ??= this.#work().finally(() => (this.#working = undefined));
+    this.#working ??= this.#work();
   }
 
   async #work(): Promise<void> {
@@ -122,6 +122,8 @@ export class Intake {
         this.#queue.splice(0, batch.length);
       }
     }
+    // In the same step as the last check of the queue: what is added next begins again.
+    this.#working = undefined;
   }
 
   async #takeBatch(batch: readonly Entry[]): Promise<void> {
@@ -183,10 +185,10 @@ export class Intake {
       const received = this.#saw(spot.channel, message);
       return received === undefined || received === 'ours' || this.#stored.has(received.eventKey ?? '') ? [] : [received];
     });
-    // The cursor still says that messages may be missing.
-    if (messages.length > 0 && !(await this.#store(messages))) return { is: 'failed', text: 'The channel stopped', maybeSent: false };
     tracker.caughtUp(spot);
-    return 'ok';
+    if (messages.length === 0 || (await this.#store(messages))) return 'ok';
+    tracker.suspect(spot, after);
+    return { is: 'failed', text: 'The channel stopped', maybeSent: false };
   }
 
   #remember(messages: readonly ReceivedMessage[]): void {

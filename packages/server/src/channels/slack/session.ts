@@ -6,7 +6,7 @@ import { readPage } from './history.ts';
 import { Intake } from './intake.ts';
 import { type Identity, msOf } from './message.ts';
 import type { People } from './people.ts';
-import type { SlackConfig } from './slack.ts';
+import type { SlackKeys as SlackConfig } from './config.ts';
 import { endOf, SlackSocket, type SocketEnd } from './socket.ts';
 import { Tracker } from './tracker.ts';
 

@@ -15,7 +15,7 @@ import type {
 } from '../port.ts';
 import { runAction } from './actions.ts';
 import { failureOf, refusalText, SlackClient } from './client.ts';
-import type { SlackKeys } from './config.ts';
+import type { SlackKeys as SlackConfig } from './config.ts';
 import { openFile } from './download.ts';
 import { emojiName } from './emoji.ts';
 import { fetchMessages } from './fetch.ts';
@@ -24,11 +24,6 @@ import { People } from './people.ts';
 import { slack } from './platform.ts';
 import { Sends } from './sends.ts';
 import { Session } from './session.ts';
-
-export interface SlackConfig extends SlackKeys {
-  /** How often the library pings; tests shorten it. */
-  readonly pingMs?: number;
-}
 
 interface Options {
   readonly signal: AbortSignal;

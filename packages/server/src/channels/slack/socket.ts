@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { parseJson } from '../../kernel/json.ts';
 import type { AdapterDeps, Ended } from '../port.ts';
 import { answerOf, clientOptions, isUnauthorized, type NotOk, refusalText, silentLog } from './client.ts';
-import type { SlackConfig } from './slack.ts';
+import type { SlackKeys as SlackConfig } from './config.ts';
 
 /** The library pings three times as often as its limit for a pong. */
 const pingMs = 20_000;
@@ -106,7 +106,7 @@ export class SlackSocket {
       {
         appToken: config.appToken,
         autoReconnectEnabled: false,
-        clientPingTimeout: (config.pingMs ?? pingMs) * pingsPerLimit,
+        clientPingTimeout: pingMs * pingsPerLimit,
         logger: silentLog,
         dispatcher: this.#agent,
         clientOptions: { ...options, headers: { Authorization: `Bearer ${config.appToken}` } },

@@ -51,6 +51,12 @@ export class Tracker {
     return this.#entry(spot)?.missingAfter;
   }
 
+  /** Messages after `ts` may be missing. */
+  suspect(spot: Spot, ts: string): void {
+    const entry = this.#entry(spot);
+    if (entry !== undefined) entry.missingAfter = ts;
+  }
+
   caughtUp(spot: Spot): void {
     const entry = this.#entry(spot);
     if (entry !== undefined) entry.missingAfter = undefined;

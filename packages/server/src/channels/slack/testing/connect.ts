@@ -1,7 +1,8 @@
 import { createStepClock, type FakeSlack, startFakeSlack, type StepClock } from '@gatehouse/testkit';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Adapter, Ended, OutgoingPart, ReceivedMessage, SendResult } from '../../port.ts';
-import { openSlack, type SlackConfig } from '../slack.ts';
+import type { SlackKeys } from '../config.ts';
+import { openSlack } from '../slack.ts';
 
 export const never: AbortSignal = new AbortController().signal;
 
@@ -30,11 +31,11 @@ export interface Opened {
 }
 
 /** An adapter that is not connected. */
-export function open({ slack, clock }: World, more: Partial<SlackConfig> = {}): Opened {
+export function open({ slack, clock }: World, more: Partial<SlackKeys> = {}): Opened {
   const warned: string[] = [];
   const log = { debug() {}, warn: (fields: object, text: string) => void warned.push(`${text} ${JSON.stringify(fields)}`) };
   const { botToken, appToken, apiUrl } = slack;
-  const adapter = openSlack({ config: { botToken, appToken, apiUrl, pingMs: 20, ...more }, clock, log });
+  const adapter = openSlack({ config: { botToken, appToken, apiUrl, ...more }, clock, log });
   let sends = 0;
   return {
     adapter,
@@ -56,7 +57,7 @@ export interface Connected extends Opened {
 export interface Watch {
   readonly take?: (messages: readonly ReceivedMessage[]) => Promise<void>;
   readonly cursor?: string | undefined;
-  readonly config?: Partial<SlackConfig>;
+  readonly config?: Partial<SlackKeys>;
   readonly opened?: Opened;
 }
 
@@ -87,4 +88,15 @@ export async function connect(
   onTestFinished(() => void stop());
   const name = await Promise.race([greeted.promise, ended.then(() => '')]);
   return { ...opened, name, received, ended, cursors, proofs: () => proofs, stop };
+}
+
+/** Time passes on a connection that is alive: Slack pings, and gets answers. */
+export async function passTime({ slack, clock }: World, ms: number): Promise<void> {
+  const stepMs = 20_000;
+  for (let passedMs = 0; passedMs < ms; passedMs += stepMs) {
+    const { pongs } = slack;
+    slack.ping();
+    await expect.poll(() => slack.open === 0 || slack.pongs > pongs, { interval: 2 }).toBe(true);
+    clock.advance(stepMs);
+  }
 }
