@@ -1,9 +1,9 @@
-import { botId, botUser, type FakeSlackChannel, type FakeSlackMessage, homeTeam, SlackFailure, type Workspace } from './fake-slack-workspace.ts';
+import { botId, botUser, type FakeSlackChannel, type FakeSlackMessage, homeWorkspace, SlackFailure, type Workspace } from './fake-slack-workspace.ts';
 
 type Params = Readonly<Record<string, string>>;
 type Answer = Record<string, unknown>;
 
-/** What methods may do beside changing the workspace. */
+/** What methods can do in addition to changing the workspace. */
 export interface MethodDeps {
   readonly workspace: Workspace;
   readonly url: string;
@@ -32,9 +32,8 @@ const longestBlockText = 3_000;
 export const slackMethods: Readonly<Record<string, Method>> = {
   'auth.test': bot([], [], () => ({
     url: 'https://fake.slack.com/',
-    team: 'Fake',
     user: 'gate',
-    team_id: homeTeam,
+    team_id: homeWorkspace,
     user_id: botUser,
     bot_id: botId,
     is_enterprise_install: false,
@@ -43,9 +42,9 @@ export const slackMethods: Readonly<Record<string, Method>> = {
   'users.info': bot(['user'], ['include_locale'], ({ user }, { workspace }) => {
     const found = workspace.users.get(user ?? '');
     if (found === undefined) throw new SlackFailure('user_not_found');
-    const { id, name, team, isBot } = found;
+    const { id, name, workspace: home, isBot } = found;
     return {
-      user: { id, team_id: team, name: name.toLowerCase(), real_name: name, is_bot: isBot, profile: { display_name: name, real_name: name } },
+      user: { id, team_id: home, name: name.toLowerCase(), real_name: name, is_bot: isBot, profile: { display_name: name, real_name: name } },
     };
   }),
   'chat.postMessage': bot(['channel'], content, postMessage),

@@ -24,7 +24,7 @@ export interface FakeSlackFile {
 export interface FakeSlackUser {
   readonly id: string;
   readonly name: string;
-  readonly team: string;
+  readonly workspace: string;
   readonly isBot: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface SeenMessage {
 
 export const botUser = 'UBOT00001';
 export const botId = 'B00000001';
-export const homeTeam = 'T00000001';
+export const homeWorkspace = 'T00000001';
 
 /** An error that Slack answers with `ok: false`. */
 export class SlackFailure extends Error {}
@@ -74,7 +74,7 @@ export class Workspace {
 
   constructor(now: () => number) {
     this.#now = now;
-    this.users.set(botUser, { id: botUser, name: 'gate', team: homeTeam, isBot: true });
+    this.users.set(botUser, { id: botUser, name: 'gate', workspace: homeWorkspace, isBot: true });
   }
 
   newId(prefix: string): string {
@@ -121,15 +121,15 @@ export class Workspace {
   /** A message as events and histories show it. */
   shape(channel: FakeSlackChannel, message: FakeSlackMessage, withMetadata = false): Record<string, unknown> {
     const user = this.users.get(message.user);
-    const team = user?.team ?? homeTeam;
+    const workspace = user?.workspace ?? homeWorkspace;
     const parent = message.threadTs === undefined ? undefined : channel.messages.find(({ ts }) => ts === message.threadTs);
     return {
       type: 'message',
       user: message.user,
       ts: message.ts,
       text: message.text,
-      team,
-      ...(team !== homeTeam && { user_team: team, source_team: team }),
+      team: workspace,
+      ...(workspace !== homeWorkspace && { user_team: workspace, source_team: workspace }),
       ...(message.isApp && { bot_id: message.user === botUser ? botId : 'B00000002', app_id: 'A00000001', bot_profile: { name: user?.name ?? '' } }),
       ...(message.subtype !== undefined && { subtype: message.subtype }),
       ...(message.threadTs !== undefined && { thread_ts: message.threadTs }),

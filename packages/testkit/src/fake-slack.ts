@@ -8,7 +8,7 @@ import {
   type FakeSlackChannel,
   type FakeSlackKind,
   type FakeSlackMessage,
-  homeTeam,
+  homeWorkspace,
   type SeenMessage,
   SlackFailure,
   Workspace,
@@ -88,7 +88,7 @@ export class FakeSlack implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** For `apiUrl`. */
+  /** The value of `apiUrl`. */
   get apiUrl(): string {
     return `${this.url}/api/`;
   }
@@ -137,9 +137,9 @@ export class FakeSlack implements AsyncDisposable {
   }
 
   /** Returns the id of a new person. */
-  person(name: string, { team = homeTeam, isBot = false } = {}): string {
+  person(name: string, { workspace = homeWorkspace, isBot = false } = {}): string {
     const id = this.#workspace.newId('U');
-    this.#workspace.users.set(id, { id, name, team, isBot });
+    this.#workspace.users.set(id, { id, name, workspace, isBot });
     return id;
   }
 
@@ -223,11 +223,10 @@ export class FakeSlack implements AsyncDisposable {
     const message = this.#workspace.messageOf(channel, ts);
     if (!this.seen(channelId, message.threadTs).some((one) => one.ts === ts && one.buttons.some((button) => button.value === value)))
       throw new Error(`The message has no button ${value}`);
-    const { name = '', team = homeTeam } = this.#workspace.users.get(user) ?? {};
+    const { name = '', workspace = homeWorkspace } = this.#workspace.users.get(user) ?? {};
     this.#send('interactive', {
       type: 'block_actions',
-      user: { id: user, username: name.toLowerCase(), name, team_id: team },
-      team: { id: homeTeam },
+      user: { id: user, username: name.toLowerCase(), name, team_id: workspace },
       container: { type: 'message', message_ts: ts, channel_id: channelId, ...(message.threadTs !== undefined && { thread_ts: message.threadTs }) },
       channel: { id: channelId, name: channel.name },
       message: this.#workspace.shape(channel, message),
@@ -296,7 +295,7 @@ export class FakeSlack implements AsyncDisposable {
     const ts = this.#workspace.nextTs();
     this.#send('events_api', {
       token: 'verification',
-      team_id: homeTeam,
+      team_id: homeWorkspace,
       api_app_id: 'A00000001',
       type: 'event_callback',
       event_id: this.#workspace.newId('Ev'),

@@ -8,7 +8,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 interface Call {
   readonly method: string;
-  /** Arguments beside the channel. */
+  /** Arguments in addition to the channel. */
   readonly args: (params: Params) => Params;
   /** Whether the call acts on the channel of the endpoint. */
   readonly isOfChannel: boolean;

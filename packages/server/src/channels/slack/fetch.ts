@@ -1,7 +1,7 @@
 import type { Act, FetchedMessage, Place } from '../port.ts';
 import { failureOf, type SlackClient } from './client.ts';
 import { type PageMessage, readPage } from './history.ts';
-import { type Identity, msOf, peopleOf, plainTextOf, senderIdOf } from './message.ts';
+import { type Identity, msOf, peopleOf, plainTextOf, senderIdOf, workspaceOf } from './message.ts';
 import type { People } from './people.ts';
 
 const largestPage = 200;
@@ -53,10 +53,7 @@ export async function fetchMessages(
   return { is: 'done', value };
 }
 
-function senderOf(
-  { user, bot_id: botId, user_team: userTeam, source_team: sourceTeam, team }: PageMessage['message'],
-  self: Identity | undefined,
-): string {
-  const account = user ?? botId ?? '';
-  return self === undefined ? account : senderIdOf(account, userTeam ?? sourceTeam ?? team, self);
+function senderOf(message: PageMessage['message'], self: Identity | undefined): string {
+  const account = message.user ?? message.bot_id ?? '';
+  return self === undefined ? account : senderIdOf(account, workspaceOf(message), self);
 }

@@ -144,7 +144,7 @@ export class Intake {
     for (const { end } of batch) end(isStored);
   }
 
-  /** Returns the message of an entry; `ours` when it is one of our own in a thread, where people answer us from then on. */
+  /** Returns the message of an entry; `ours` when we wrote it, and people answer us in its thread from then on. */
   #receive(entry: Entry): ReceivedMessage | 'ours' | undefined {
     if (entry.is === 'press') return pressOf(entry.press, this.#context);
     const [channel, message] = entry.is === 'message' ? [entry.event.channel, entry.event] : [entry.channel, entry.message];

@@ -65,8 +65,8 @@ export interface Identity {
   readonly userId: string;
   readonly botId: string | undefined;
   readonly name: string;
-  /** Of the workspace, and of the organization that it belongs to. */
-  readonly teams: ReadonlySet<string>;
+  /** Ids of the workspace, and of the organization that it belongs to. */
+  readonly workspaces: ReadonlySet<string>;
 }
 
 export interface MessageContext {
@@ -107,7 +107,7 @@ export function receivedOf(channel: string, one: SlackMessage, context: MessageC
     conversationId: channel,
     ...(one.thread_ts != null && { threadId: one.thread_ts }),
     conversationKind: kindOf(channel),
-    senderId: senderIdOf(account, one.user_team ?? one.source_team ?? one.team, self),
+    senderId: senderIdOf(account, workspaceOf(one), self),
     senderName: (one.user == null ? undefined : names.userName(one.user)) ?? one.username ?? one.bot_profile?.name ?? account,
     isBot,
     text: toPlainText(withoutLeadingMention(markup, self.userId), names),
@@ -164,8 +164,11 @@ export const msOf = (ts: string): number => Math.floor(Number(ts) * 1_000);
 const kindOf = (channel: string): 'direct' | 'shared' => (channel.startsWith('D') ? 'direct' : 'shared');
 
 /** An id of a person is unique in its workspace only: those of other workspaces, in shared channels, get it as a prefix. */
-export const senderIdOf = (account: string, team: string | null | undefined, { teams }: Identity): string =>
-  team == null || teams.has(team) ? account : `${team}:${account}`;
+export const senderIdOf = (account: string, workspace: string | null | undefined, { workspaces }: Identity): string =>
+  workspace == null || workspaces.has(workspace) ? account : `${workspace}:${account}`;
+
+/** Returns the workspace of the author. */
+export const workspaceOf = (one: SlackMessage): string | null | undefined => one.user_team ?? one.source_team ?? one.team;
 
 function mentionsUs(channel: string, one: SlackMessage, { self, isOurThread }: MessageContext): boolean {
   if (mentionsOf(one.text ?? '').includes(self.userId)) return true;

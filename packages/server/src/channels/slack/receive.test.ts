@@ -84,7 +84,7 @@ test('an answer in a thread of ours, or one that we wrote in, is for us', async 
 test('people of another workspace in a shared channel have its id in theirs, in events and in what is caught up', async () => {
   const world = await startWorld();
   const { slack } = world;
-  const ada = slack.person('Ada', { team: 'T99' });
+  const ada = slack.person('Ada', { workspace: 'T99' });
   const lab = slack.channel('shared', 'channel', [ada]);
   const first = await connect(world);
   slack.write(ada, lab, 'live');

@@ -127,7 +127,7 @@ test('a send whose answer was lost is found by its mark, in a conversation and i
   }
 });
 
-test('a busy conversation is read page by page, and a look-up without an answer says so', async () => {
+test('a busy conversation is read page by page, and what cannot be looked up is unclear', async () => {
   const { slack, lab, send, lookUp } = await startLab();
   const ada = slack.person('Ada');
   await send({ conversationId: lab, text: 'mine' }, 'mine');

@@ -88,7 +88,7 @@ export class Sends {
     const mark = markOf(key);
     const fileId = this.#uploads.get(mark);
     if (part.attachment !== undefined && fileId === undefined)
-      return { is: 'unclear', text: 'A file that an earlier process sent cannot be told from others', retry: false };
+      return { is: 'unclear', text: 'A file that an earlier process sent cannot be identified', retry: false };
     const isIt = ({ message, raw }: PageMessage): boolean => {
       const self = this.#deps.identity();
       if (self !== undefined && !isOwn(message, self)) return false;

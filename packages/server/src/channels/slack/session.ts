@@ -18,7 +18,7 @@ const probeMs = 5 * 60_000;
 const probeLimit = 20;
 /** An event may be that late. */
 const lateMs = 30_000;
-/** More connections than this in a minute are no refreshes. */
+/** After this many refreshes in a minute the next connection gets a pause. */
 const mostRefreshes = 3;
 const refreshMs = 60_000;
 
@@ -36,7 +36,7 @@ export interface SessionDeps {
   readonly people: People;
   readonly sink: Sink;
   readonly signal: AbortSignal;
-  /** Where to begin when the gateway has no cursor. */
+  /** The cursor to begin with when the gateway has none. */
   readonly cursor: string | undefined;
   readonly onStored: (cursor: string) => void;
   readonly onIdentity: (self: Identity) => void;
@@ -64,8 +64,13 @@ export class Session {
     if (answer.is !== 'ok') return endOf(answer);
     const parsed = AuthTest.safeParse(answer.data);
     if (!parsed.success) return { ended: 'transient', text: 'The answer is not one of the Web API of Slack' };
-    const { user_id: userId, bot_id: botId, user, team_id: team, enterprise_id: organization } = parsed.data;
-    const self: Identity = { userId, botId: botId ?? undefined, name: user, teams: new Set(organization == null ? [team] : [team, organization]) };
+    const { user_id: userId, bot_id: botId, user, team_id: workspace, enterprise_id: organization } = parsed.data;
+    const self: Identity = {
+      userId,
+      botId: botId ?? undefined,
+      name: user,
+      workspaces: new Set(organization == null ? [workspace] : [workspace, organization]),
+    };
     people.setName(userId, user);
     onIdentity(self);
     sink.alive();

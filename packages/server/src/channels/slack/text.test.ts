@@ -20,8 +20,16 @@ test.each([
 });
 
 test('what is escaped is plain text again, whatever it is', () => {
-  fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (text) => void expect(toPlainText(escapeText(text), names)).toBe(text)));
-  fc.assert(fc.property(fc.string(), (text) => void expect(withoutMentions(`${text}<!channel><@U1>`)).not.toMatch(/<[!@#]/)));
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), (text) => {
+      expect(toPlainText(escapeText(text), names)).toBe(text);
+    }),
+  );
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      expect(withoutMentions(`${text}<!channel><@U1>`)).not.toMatch(/<[!@#]/);
+    }),
+  );
 });
 
 test('only the mention at the beginning is removed', () => {

@@ -62,7 +62,7 @@ test('a mention in a channel is answered there, one in a thread in the thread', 
   await expect.poll(() => texts(lab).at(-1)).toBe('gate: Here.');
   slack.write(ada, lab, '<@UBOT00001> and here?', { threadTs: root });
   await expect.poll(() => texts(lab, root)).toEqual(['Ada: nobody in particular', 'Ada: <@UBOT00001> and here?', 'gate: Here.']);
-  // Whoever goes on in the thread means us.
+  // A further message of the thread is for us.
   slack.write(ada, lab, 'thank you', { threadTs: root });
   await expect.poll(() => texts(lab, root).length).toBe(5);
   expect(texts(lab)).toHaveLength(3);
