@@ -127,7 +127,7 @@ export class FakeSlack implements AsyncDisposable {
     return this.stop();
   }
 
-  /** The next calls of a method end in these ways. */
+  /** The next calls of a method, of `upload` or of `file` end in these ways. */
   fault(method: string, ...faults: readonly SlackFault[]): void {
     this.#faults.set(method, [...(this.#faults.get(method) ?? []), ...faults]);
   }
@@ -413,6 +413,8 @@ export class FakeSlack implements AsyncDisposable {
 
   #serveFile(id: string, token: string | undefined, response: ServerResponse): void {
     const file = this.#workspace.files.get(id);
+    const [fault] = this.#faults.get('file')?.splice(0, 1) ?? [];
+    if (fault !== undefined) return fail(fault, response);
     // As Slack does without the scope.
     if (token !== this.botToken) return void response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>Log in</html>');
     if (file === undefined) return void response.writeHead(404).end();

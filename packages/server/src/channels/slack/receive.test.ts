@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { connect, never, startWorld } from './testing/connect.ts';
+import { connect, never, open, startWorld } from './testing/connect.ts';
 
 test('a person writes directly: a message with plain text, the name, and one event key', async () => {
   const world = await startWorld();
@@ -152,6 +152,35 @@ test('a file is fetched by its id, with the token for hosts of Slack only', asyn
   expect(await adapter.download!('../x', { signal: never })).toMatchObject({ is: 'gone' });
   slack.fault('files.info', { is: 'status', status: 503 });
   expect(await adapter.download!(slack.fileId('voice.m4a'), { signal: never })).toMatchObject({ is: 'unavailable' });
+});
+
+test('a file that cannot be fetched is unavailable or gone, and the token goes nowhere else', async () => {
+  const world = await startWorld();
+  const { slack, clock } = world;
+  const { adapter } = open(world);
+  const ada = slack.person('Ada');
+  slack.write(ada, slack.im(ada), '', { file: { name: 'a.txt', mediaType: 'text/plain', bytes: Buffer.from('a') } });
+  const ref = slack.fileId('a.txt');
+  const download = (signal = never) => adapter.download!(ref, { signal });
+  slack.fault('file', { is: 'page', text: '<html>Log in</html>' }, { is: 'status', status: 500 }, { is: 'status', status: 404 }, { is: 'cutBefore' });
+  expect(await download()).toMatchObject({ is: 'unavailable', text: expect.stringContaining('a page to log in') });
+  expect(await download()).toMatchObject({ is: 'unavailable' });
+  expect(await download()).toMatchObject({ is: 'gone' });
+  expect(await download()).toMatchObject({ is: 'unavailable' });
+  slack.fault('file', { is: 'hang' });
+  const waits = clock.pending();
+  const hanging = download();
+  await expect.poll(() => clock.pending()).toBeGreaterThan(waits);
+  await expect
+    .poll(() => {
+      clock.advance(1_000);
+      return Promise.race([hanging, Promise.resolve(undefined)]);
+    })
+    .toMatchObject({ is: 'unavailable' });
+  const info = (file: object) => ({ is: 'page', text: JSON.stringify({ ok: true, file }) }) as const;
+  slack.fault('files.info', info({ url_private: 'http://127.0.0.1:9/x' }), info({ url_private: `${slack.url}/files/${ref}`, size: 2 ** 31 }));
+  expect(await download()).toEqual({ is: 'gone', text: 'The file is kept outside of Slack' });
+  expect(await download()).toMatchObject({ is: 'gone', text: expect.stringContaining('larger') });
 });
 
 test('an envelope is acknowledged after its message is stored, and what cannot be stored is tried again', async () => {
