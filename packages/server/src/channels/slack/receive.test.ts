@@ -131,7 +131,7 @@ test('a pressed button is a message of the person who pressed', async () => {
   await expect.poll(() => received.length).toBe(3);
   expect(received[1]).toMatchObject({ senderId: ada, senderName: 'Ada', text: '/approve 1', threadId: root, mentionsUs: true, isBot: false });
   expect(received[1]?.eventKey).not.toBe(received[2]?.eventKey);
-  expect(slack.unacknowledged).toBe(0);
+  await expect.poll(() => slack.unacknowledged).toBe(0);
 });
 
 test('a file is fetched by its id, with the token for hosts of Slack only', async () => {

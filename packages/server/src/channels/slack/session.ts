@@ -16,6 +16,7 @@ const readEveryMs = 1_500;
 /** How often it is checked whether events come at all. */
 const probeMs = 5 * 60_000;
 const probeLimit = 20;
+const mostDeaf = 200;
 /** An event may be that late. */
 const lateMs = 30_000;
 /** After this many refreshes in a minute the next connection gets a pause. */
@@ -155,6 +156,7 @@ export class Session {
       if (missed.length === 0) continue;
       if (!(await intake.takeMissed(channel, missed))) return;
       if (!deaf.has(channel)) {
+        if (deaf.size === mostDeaf) deaf.clear();
         deaf.add(channel);
         return socket.close({ ended: 'transient', text: 'Slack did not report a message that its history has' });
       }
