@@ -44,7 +44,17 @@ const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/,
 
 /** Section `channels` of config.yaml: instances by name. */
 export const ChannelsConfig = once(() =>
-  z.record(InstanceName, z.discriminatedUnion('type', [instanceOf('discord', discordKeys()), instanceOf('email', emailKeys()), instanceOf('irc', ircKeys()), instanceOf('matrix', matrixKeys()), instanceOf('slack', slackKeys()), instanceOf('telegram', telegramKeys())])),
+  z.record(
+    InstanceName,
+    z.discriminatedUnion('type', [
+      instanceOf('discord', discordKeys()),
+      instanceOf('email', emailKeys()),
+      instanceOf('irc', ircKeys()),
+      instanceOf('matrix', matrixKeys()),
+      instanceOf('slack', slackKeys()),
+      instanceOf('telegram', telegramKeys()),
+    ]),
+  ),
 );
 export type ChannelsConfig = z.output<ReturnType<typeof ChannelsConfig>>;
 export type InstanceConfig = ChannelsConfig[string];
