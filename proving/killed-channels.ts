@@ -11,7 +11,7 @@ import { rpcCall } from './lib/rpc.ts';
 
 /**
  * A daemon is killed at a named point of the way of a message of a chat platform. After a restart the message is answered once; where the
- * platform cannot tell whether an answer arrived, it is not sent again: it is unknown, and an alert says so.
+ * platform has no way to find out whether an answer arrived, it is not sent again: it is unknown, and an alert says so.
  */
 export const channelKillPoints = [
   'received',
@@ -157,7 +157,7 @@ async function check({ port, token }: Daemon, { point, nonce, seen, canResolve }
   } else {
     report.unknown += 1;
     const { messages } = Inbox.parse(await rpcCall(target, 'inbox.list', {}));
-    if (canResolve) report.wrong.push(`${point}: unknown, although the platform can tell`);
+    if (canResolve) report.wrong.push(`${point}: unknown, although the platform can be asked`);
     if (!messages.some(({ text }) => text.includes(delivery.deliveryId))) report.wrong.push(`${point}: unknown without an alert`);
   }
 }

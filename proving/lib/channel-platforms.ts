@@ -12,7 +12,7 @@ export interface PlatformUnderTest extends AsyncDisposable {
   say(text: string): Promise<void>;
   /** Returns how many messages of the agent with this text the person sees. */
   seen(text: string): number;
-  /** From now on a send with this text arrives, and gets no answer. */
+  /** Lets a send with this text arrive, and keeps its answer back. */
   holdAnswer(text: string): void;
   /** Ends that. */
   release(): void;

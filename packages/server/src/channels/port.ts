@@ -72,6 +72,8 @@ export interface ReceivedMessage {
   readonly senderId: string;
   readonly senderName: string;
   readonly isBot: boolean;
+  /** Anybody could have written it in the name of the sender: it is not answered, as the answer would go to somebody else. */
+  readonly isUnverified?: boolean | undefined;
   /** Without the mention of our name at its beginning. A pressed button is a message with the text of the button's command. */
   readonly text: string;
   readonly subject?: string | undefined;

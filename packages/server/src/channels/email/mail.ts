@@ -65,6 +65,7 @@ export function messageOf(mail: Mail, from: NonNullable<Head['from']>, text: str
     threadId: threadOf(head),
     conversationKind: 'direct',
     senderId,
+    isUnverified: senderId !== from.address,
     senderName: from.name,
     isBot: false,
     text: text === '' ? subject : text,

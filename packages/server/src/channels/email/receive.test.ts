@@ -43,6 +43,7 @@ describe.skipIf(!hasMailServer())('with Dovecot', () => {
       senderId: 'ada@people.test',
       senderName: 'Ada',
       isBot: false,
+      isUnverified: false,
       text: 'Hi',
       subject: 'Grüße',
       mentionsUs: true,

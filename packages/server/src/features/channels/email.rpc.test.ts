@@ -82,9 +82,10 @@ describe.skipIf(!hasMailServer())('agents by email', () => {
       .poll(async () => (await server.client.call('channels.messages', {})).messages[0])
       .toMatchObject({
         senderId: 'unverified:ada@people.test',
-        verdict: 'pairing',
+        verdict: 'not_allowed',
       });
     expect(asked).toHaveLength(1);
+    expect(await mail.mails('ada')).toHaveLength(3);
   });
 
   test('a mail that comes twice is answered once, and a forged owner is none', async () => {

@@ -15,7 +15,6 @@ const names: readonly IrcServerName[] = ['inspircd', 'ngircd'];
 for (const name of names.filter((one) => !hasIrcServer(one))) console.warn(`Tests of IRC with ${name} are skipped: it is not installed`);
 
 type Channels = NonNullable<NonNullable<TestServerOptions['config']>['channels']>;
-type IrcConfig = Extract<Channels[string], { type: 'irc' }>;
 
 describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
   let ircd: IrcServer;

@@ -80,9 +80,8 @@ test('what was written while the daemon was away is answered once by the next on
   expect(slack.open).toBe(0);
   slack.write(ada, im, 'two');
   const second = await start({ dm: { policy: 'open' } }, { provider: { answer: () => ({ text: 'Two.' }) } });
-  // Slack sends again what nobody acknowledged, whatever the history has shown before.
-  slack.repeat();
   await expect.poll(() => texts(im)).toEqual(['Ada: one', 'gate: One.', 'Ada: two', 'gate: Two.']);
+  // Slack sends again what nobody acknowledged, whatever the history has shown before.
   slack.repeat();
   await expect.poll(() => slack.unacknowledged).toBe(0);
   expect((await second.client.call('channels.messages', {})).messages).toHaveLength(2);
@@ -127,9 +126,7 @@ test('a send that is limited or cut is not doubled', async () => {
   slack.fault('chat.postMessage', { is: 'limited', seconds: 0 }, { is: 'cutAfter' });
   slack.write(ada, im, 'hello');
   await expect.poll(() => texts(im)).toEqual(['Ada: hello', 'gate: Once.']);
-  await expect
-    .poll(async () => (await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state))
-    .toEqual([expect.stringMatching(/unknown|accepted/)]);
+  await expect.poll(async () => (await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state)).toEqual(['accepted']);
   expect(slack.callsOf('chat.postMessage')).toHaveLength(2);
   expect(texts(im)).toHaveLength(2);
 });

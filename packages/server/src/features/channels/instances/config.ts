@@ -4,8 +4,8 @@ import { discordKeys } from '../../../channels/discord/config.ts';
 import { emailKeys } from '../../../channels/email/config.ts';
 import { ircKeys } from '../../../channels/irc/config.ts';
 import { matrixKeys } from '../../../channels/matrix/config.ts';
-import { telegramKeys } from '../../../channels/telegram/config.ts';
 import { slackKeys } from '../../../channels/slack/config.ts';
+import { telegramKeys } from '../../../channels/telegram/config.ts';
 
 /** Keys that every platform has: the agent, and the people that it answers. */
 const people = () => ({

@@ -1,12 +1,11 @@
 import type { ChannelCapabilities } from '@gatehouse/contract';
-import { email } from '../../../channels/email/platform.ts';
 import { discord } from '../../../channels/discord/platform.ts';
+import { email } from '../../../channels/email/platform.ts';
 import { irc } from '../../../channels/irc/platform.ts';
 import { matrix } from '../../../channels/matrix/platform.ts';
 import type { Adapter, AdapterDeps, OpenWire, Platform } from '../../../channels/port.ts';
-import { telegram } from '../../../channels/telegram/platform.ts';
-import type { Adapter, AdapterDeps, OpenWire, Platform, TextRules } from '../../../channels/port.ts';
 import { slack } from '../../../channels/slack/platform.ts';
+import { telegram } from '../../../channels/telegram/platform.ts';
 import type { InstanceConfig } from './config.ts';
 
 export interface OpenedPlatform {
@@ -46,12 +45,12 @@ interface Known {
 }
 
 const platforms: Readonly<Record<InstanceConfig['type'], Known>> = {
-  email: { platform: email, load: async () => (await import('../../../channels/email/email.ts')).openEmail },
   discord: { platform: discord, load: async () => (await import('../../../channels/discord/discord.ts')).openDiscord },
+  email: { platform: email, load: async () => (await import('../../../channels/email/email.ts')).openEmail },
   irc: { platform: irc, load: async () => (await import('../../../channels/irc/irc.ts')).openIrc },
-  telegram: { platform: telegram, load: async () => (await import('../../../channels/telegram/telegram.ts')).openTelegram },
   matrix: { platform: matrix, load: async () => (await import('../../../channels/matrix/matrix.ts')).openMatrix },
   slack: { platform: slack, load: async () => (await import('../../../channels/slack/slack.ts')).openSlack },
+  telegram: { platform: telegram, load: async () => (await import('../../../channels/telegram/telegram.ts')).openTelegram },
 };
 
 /** Returns a platform by its type; undefined for an unknown one and for `gateway`. */

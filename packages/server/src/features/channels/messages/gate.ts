@@ -13,12 +13,13 @@ export type Judgement =
 
 /** Decides who is answered (docs/decisions/0071), by the configuration and the stored pairing alone. */
 export function judge(
-  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'mentionsUs'>,
+  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'isUnverified' | 'mentionsUs'>,
   config: InstanceConfig,
   pairing: PairingRow | undefined,
 ): Judgement {
-  const { senderId, conversationKind, isBot, mentionsUs } = message;
+  const { senderId, conversationKind, isBot, isUnverified = false, mentionsUs } = message;
   if (isBot) return { is: 'bot' };
+  if (isUnverified) return { is: 'not_allowed' };
   const isOwner = config.owners.includes(senderId);
   if (conversationKind === 'shared') {
     if (config.groups.policy === 'disabled') return { is: 'disabled' };

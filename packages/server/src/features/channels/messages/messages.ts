@@ -144,7 +144,16 @@ export function createMessages(deps: MessagesDeps) {
     // Once a day: the key of a repeat is known.
     const today = Math.floor(row.receivedAtMs / dayMs);
     const say = (what: 'suspended' | 'full', reply: string): readonly PartRow[] =>
-      delivery.partsOf({ opKey: `${what}:${target.ref}:${today}`, to, text: reply, agentId, principalId, conversationRef: target.ref, turnId: null });
+      delivery.partsOf({
+        opKey: `${what}:${target.ref}:${today}`,
+        to,
+        ...threadOf(row),
+        text: reply,
+        agentId,
+        principalId,
+        conversationRef: target.ref,
+        turnId: null,
+      });
     if (agent === undefined || agent.suspended)
       return { row: { ...stored, verdict: 'suspended' }, reply: say('suspended', 'The agent is suspended. Your message was recorded.') };
     const payload: MessageWork = {
@@ -191,7 +200,16 @@ export function createMessages(deps: MessagesDeps) {
     };
     const text = `This agent answers people whom its operator approved. Give the operator this code, valid for an hour: ${code}`;
     const principalId = principalOfSender(row);
-    const reply = delivery.partsOf({ opKey: `pairing:${pairing.id}`, to, text, agentId, principalId, conversationRef: null, turnId: null });
+    const reply = delivery.partsOf({
+      opKey: `pairing:${pairing.id}`,
+      to,
+      ...threadOf(row),
+      text,
+      agentId,
+      principalId,
+      conversationRef: null,
+      turnId: null,
+    });
     return { row: { ...row, verdict: 'pairing' }, pairing, reply };
   }
 
@@ -293,6 +311,9 @@ export function createMessages(deps: MessagesDeps) {
     },
   };
 }
+
+/** Returns what places a reply next to a message, on platforms where texts have subjects. */
+const threadOf = ({ subject, platformId }: MessageRow) => (subject === null ? {} : { subject, replyTo: platformId ?? undefined });
 
 /** Returns the change of an earlier message that a message is. */
 function changesOf(instance: string, { edits, conversationId, senderId, text, isDeleted = false }: ReceivedMessage, atMs: number): MessageChange[] {
