@@ -5,15 +5,16 @@ import {
   findChanged,
   keepChange,
   markFull,
+  markTold,
   markTurn,
   type MessageChange,
   messageKind,
   type MessageRow,
   type PairingRow,
+  readChanges,
   replaceText,
   requestPairing,
   saveCursor,
-  takeChanges,
 } from '../features/channels/messages/store.ts';
 import { acceptWork, changeUnclaimed, dropUnclaimed } from '../features/unattended/durable/store.ts';
 import type { NewWork } from '../features/unattended/durable/api.ts';
@@ -48,7 +49,7 @@ export const acceptChannelMessages = operation(
     const added: string[] = [];
     for (const { row, work, pairing, reply = [], replyWhenFull = [] } of messages) {
       if (!(await addMessage(tx, row))) continue;
-      if (work !== undefined && !(await acceptIfFits(tx, await withChanges(tx, row, work)))) {
+      if (work !== undefined && !(await acceptIfFits(tx, row, work))) {
         await markFull(tx, { id: row.id });
         await addParts(tx, replyWhenFull);
       } else if (pairing === undefined || (await requestPairing(tx, pairing))) await addParts(tx, reply);
@@ -63,38 +64,41 @@ export const acceptChannelMessages = operation(
 export const retryChannelMessage = operation(
   'channels.retry',
   async (tx, { row, work, audit }: { readonly row: MessageRow; readonly work: NewWork; readonly audit: AuditRow }): Promise<void> => {
-    if (!(await markTurn(tx, row))) throw new AppError('precondition_failed', 'The message has a turn', { param: 'messageId' });
+    if (!(await markTurn(tx, row)))
+      throw new AppError('precondition_failed', 'The message has a turn, or its sender deleted it', { param: 'messageId' });
     await acceptWork(tx, work);
     await appendAudit(tx, audit);
   },
 );
 
-/** Adds the changes of earlier messages that no turn has seen. */
-async function withChanges(tx: Tx, { conversationRef }: MessageRow, work: NewWork): Promise<NewWork> {
-  const changes = conversationRef === null ? [] : await takeChanges(tx, { conversationRef });
-  return changes.length === 0 ? work : { ...work, payload: Object.assign({}, work.payload, { changes }) };
-}
-
-/** A message that no turn has seen gets its new text, or is dropped; later it is a note for the next turn. */
+/**
+ * A message that waits for its turn gets its new text, or is dropped, and one that has none yet is answered as it is then. What a turn has seen
+ * becomes a note for the next one.
+ */
 async function changeMessage(tx: Tx, change: MessageChange): Promise<void> {
-  const id = await findChanged(tx, change);
-  if (id === undefined) return;
+  const found = await findChanged(tx, change);
+  if (found === undefined) return;
+  const { id, verdict, text: was } = found;
   const { text, atMs } = change;
   const work = { kind: messageKind, key: id };
-  const isUnseen = text === '' ? await dropUnclaimed(tx, { ...work, atMs }) : await changeUnclaimed(tx, { ...work, text });
-  if (isUnseen && text !== '') await replaceText(tx, { id, text });
-  if (!isUnseen) await keepChange(tx, { id, text });
+  const isDeleted = text === '';
+  const isWaiting = isDeleted ? await dropUnclaimed(tx, { ...work, atMs }) : await changeUnclaimed(tx, { ...work, text });
+  if (!isDeleted && (isWaiting || verdict !== 'turn')) await replaceText(tx, { id, text });
+  else if (!isWaiting) await keepChange(tx, { id, text: text === was ? null : text });
 }
 
-/** A full queue refuses before it writes anything. */
-async function acceptIfFits(tx: Tx, work: NewWork): Promise<boolean> {
+/** Starts the turn of a message, which is told what its author has changed; a full queue refuses before it writes anything. */
+async function acceptIfFits(tx: Tx, row: MessageRow, work: NewWork): Promise<boolean> {
+  const changes = await readChanges(tx, row);
+  const told = changes.map(({ was, now }) => ({ was, now }));
   try {
-    await acceptWork(tx, work);
-    return true;
+    await acceptWork(tx, changes.length === 0 ? work : { ...work, payload: Object.assign({}, work.payload, { changes: told }) });
   } catch (error) {
     if (error instanceof AppError && error.code === 'unavailable') return false;
     throw error;
   }
+  await markTold(tx, changes);
+  return true;
 }
 
 export const channelMessageTransactions = [acceptChannelMessages, retryChannelMessage];

@@ -67,6 +67,9 @@ type Methods = HandlersOf<'channels.messages' | 'channels.retry' | 'channels.pai
 /** Longer messages are cut before they reach an agent. */
 const maxText = 32_768;
 const maxSubject = 256;
+const maxName = 128;
+/** New text of a message that has only files now: no text would mean that it was deleted. */
+const noText = '(no text)';
 const maxAttachments = 10;
 const shownText = 2_000;
 const codeLifeMs = 60 * 60_000;
@@ -98,7 +101,7 @@ export function createMessages(deps: MessagesDeps) {
       id: nextId('cm', clock.now()),
       eventKey: message.eventKey ?? null,
       senderId: message.senderId,
-      senderName: message.senderName,
+      senderName: nameOf(message),
       text: headOf(message.text, maxText),
       platformId: message.messageId ?? null,
       subject: message.subject === undefined ? null : headOf(message.subject, maxSubject),
@@ -312,13 +315,23 @@ export function createMessages(deps: MessagesDeps) {
   };
 }
 
+/** Returns a name that is safe to show in one line: without control characters and marks of direction. */
+const nameOf = ({ senderName, senderId }: ReceivedMessage): string =>
+  headOf(
+    senderName
+      .toWellFormed()
+      .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+      .trim() || senderId,
+    maxName,
+  );
+
 /** Returns what places a reply next to a message, on platforms where texts have subjects. */
 const threadOf = ({ subject, platformId }: MessageRow) => (subject === null ? {} : { subject, replyTo: platformId ?? undefined });
 
 /** Returns the change of an earlier message that a message is. */
 function changesOf(instance: string, { edits, conversationId, senderId, text, isDeleted = false }: ReceivedMessage, atMs: number): MessageChange[] {
   if (edits === undefined) return [];
-  return [{ instance, conversationId, platformId: edits, senderId, text: isDeleted ? '' : headOf(text, maxText), atMs }];
+  return [{ instance, conversationId, platformId: edits, senderId, text: isDeleted ? '' : headOf(text, maxText) || noText, atMs }];
 }
 
 function destinationOf(instance: string, config: InstanceConfig, { conversationId, threadId, conversationKind }: ReceivedMessage): Destination {

@@ -5,6 +5,7 @@ import type { Adapter, Place } from '../../../channels/port.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
+import { headOf } from '../../../kernel/cut-text.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { refusedEffects } from '../../../runtime/refused-effects.ts';
@@ -58,6 +59,8 @@ export type MessageWork = z.input<ReturnType<typeof MessageWork>>;
 
 const StoredFiles = once(() => z.strictObject({ attachments: z.array(MessageAttachment()), notes: z.array(z.string()) }));
 
+/** Text of a changed message in the note about it. */
+const maxQuoted = 2_000;
 /** Turns of channels at the same time; agents have their own limits too. */
 export const messageLimits = { concurrency: 64, maxAttempts: 5 };
 /** Returns 5 s, 10 s, 20 s, 40 s. */
@@ -224,23 +227,30 @@ function textsOf(work: MessageWork, notes: readonly string[]) {
   const { to, senderName, trust } = work;
   const text = wholeText(work, notes);
   if (trust === 'owner' && to.conversationKind === 'direct') return { message: text };
-  const where = to.conversationKind === 'shared' ? `in ${to.conversationId}` : 'directly to you';
-  const who = trust === 'guest' ? 'whom the operator does not know' : trust === 'member' ? 'whom the operator let write to you' : 'the operator';
+  const isShared = to.conversationKind === 'shared';
+  const who = { owner: 'The operator', member: 'Somebody whom the operator let write to you', guest: 'Somebody whom the operator does not know' };
   return {
-    message: `${senderName}, ${who}, wrote ${where} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
-    fenced: { text, source: `${to.channelType} message`, ...(trust === 'owner' && { clean: true }) },
+    message: `${who[trust]} wrote ${isShared ? 'in a group' : 'directly to you'} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
+    // Names are chosen by their bearers, and those of groups by whoever made them.
+    fenced: {
+      text: `From: ${senderName}${isShared ? ` in ${to.conversationId}` : ''}\n\n${text}`,
+      source: `${to.channelType} message`,
+      ...(trust === 'owner' && { clean: true }),
+    },
   };
 }
 
 /** Returns the text with what belongs to it: subject, files that are not shown, and changes of earlier messages. */
 function wholeText({ text, subject, changes = [] }: MessageWork, notes: readonly string[]): string {
   const lines = changes.map(({ was, now }) =>
-    now === '' ? `[An earlier message was deleted: "${was}"]` : `[An earlier message was edited: "${was}" is now "${now}"]`,
+    now === '' ? `[An earlier message was deleted: "${quoted(was)}"]` : `[An earlier message was edited: "${quoted(was)}" is now "${quoted(now)}"]`,
   );
   return [...lines, ...(subject === undefined || subject === '' ? [] : [`Subject: ${subject}`]), text, ...notes]
     .filter((part) => part !== '')
     .join('\n\n');
 }
+
+const quoted = (text: string): string => (text.length <= maxQuoted ? text : `${headOf(text, maxQuoted)}…`);
 
 /** Returns the answer to send; undefined when the agent said nothing. */
 function answerOf(

@@ -134,10 +134,10 @@ export interface MessageChange {
   readonly atMs: number;
 }
 
-const sameMessage = query<Omit<MessageChange, 'text' | 'atMs'>, { id: string }>(({ db, p }) =>
+const sameMessage = query<Omit<MessageChange, 'text' | 'atMs'>, ChangedMessage>(({ db, p }) =>
   db
     .selectFrom('channelMessage')
-    .select('id')
+    .select(['id', 'verdict', 'text'])
     .where('instance', '=', p('instance'))
     .where('conversationId', '=', p('conversationId'))
     .where('platformId', '=', p('platformId'))
@@ -146,9 +146,15 @@ const sameMessage = query<Omit<MessageChange, 'text' | 'atMs'>, { id: string }>(
     .limit(1),
 );
 
-/** Returns the id of the message that a change is about. */
-export async function findChanged(tx: Tx, { instance, conversationId, platformId, senderId }: MessageChange): Promise<string | undefined> {
-  return (await tx.get(sameMessage, { instance, conversationId, platformId, senderId }))?.id;
+interface ChangedMessage {
+  readonly id: string;
+  readonly verdict: ChannelVerdict;
+  readonly text: string;
+}
+
+/** Returns the message that a change is about: nobody changes what somebody else wrote. */
+export function findChanged(tx: Tx, { instance, conversationId, platformId, senderId }: MessageChange): Promise<ChangedMessage | undefined> {
+  return tx.get(sameMessage, { instance, conversationId, platformId, senderId });
 }
 
 const setText = query<{ id: string; text: string }>(({ db, p }) =>
@@ -170,29 +176,43 @@ const setChange = query<{ id: string; changedText: string | null }>(({ db, p }) 
     .where('id', '=', p('id')),
 );
 
-/** Keeps a change of a message that a turn has seen, for the next turn. */
-export async function keepChange(tx: Tx, { id, text }: { readonly id: string; readonly text: string }): Promise<void> {
+/** Keeps a change of a message that a turn has seen, for the next turn; null when it reads as before. */
+export async function keepChange(tx: Tx, { id, text }: { readonly id: string; readonly text: string | null }): Promise<void> {
   await tx.run(setChange, { id, changedText: text });
 }
 
-const changed = query<{ conversationRef: string }, { id: string; was: string; now: string }>(({ db, sql, p }) =>
+type Author = Pick<MessageRow, 'conversationRef' | 'senderId'>;
+
+const changed = query<Author, ToldChange>(({ db, sql, p }) =>
   db
     .selectFrom('channelMessage')
     .select(['id', 'text as was', sql<string>`changed_text`.as('now')])
     .where('conversationRef', '=', p('conversationRef'))
     .where('changedText', 'is not', null)
+    .where('senderId', '=', p('senderId'))
+    .where('verdict', '=', 'turn')
     .orderBy('id')
     .limit(10),
 );
 
-/** Returns the changes of a conversation that no turn has seen, for the turn that is accepted. */
-export async function takeChanges(tx: Tx, input: { readonly conversationRef: string }): Promise<{ was: string; now: string }[]> {
-  const rows = await tx.all(changed, input);
-  for (const { id, now, was } of rows) {
+/** A change that a turn is told; `now` is empty for a deleted message. */
+export interface ToldChange {
+  readonly id: string;
+  readonly was: string;
+  readonly now: string;
+}
+
+/** Returns what the author of a message has changed since: in a group the words of one person never come with those of another. */
+export async function readChanges(tx: Tx, { conversationRef, senderId }: Author): Promise<ToldChange[]> {
+  return conversationRef === null ? [] : tx.all(changed, { conversationRef, senderId });
+}
+
+/** Notes that a turn is told these changes. */
+export async function markTold(tx: Tx, changes: readonly ToldChange[]): Promise<void> {
+  for (const { id, now, was } of changes) {
     await tx.run(setChange, { id, changedText: null });
     await tx.run(setText, { id, text: now === '' ? was : now });
   }
-  return rows.map(({ was, now }) => ({ was, now }));
 }
 
 const cursorOf = query<{ instance: string }, { cursor: string }>(({ db, p }) =>
@@ -227,10 +247,12 @@ const begin = query<{ id: string; from: ChannelVerdict; agentId: string; convers
     .updateTable('channelMessage')
     .set({ verdict: 'turn', agentId: p('agentId'), conversationRef: p('conversationRef') })
     .where('id', '=', p('id'))
-    .where('verdict', '=', p('from')),
+    .where('verdict', '=', p('from'))
+    // Otherwise it was deleted.
+    .where('changedText', 'is', null),
 );
 
-/** Marks a message without a turn as one with a turn; false when that has changed meanwhile. */
+/** Marks a message without a turn as one with a turn; false when that has changed meanwhile, or its author deleted it. */
 export async function markTurn(tx: Tx, { id, agentId, conversationRef }: MessageRow): Promise<boolean> {
   for (const from of ['suspended', 'full'] as const) if ((await tx.run(begin, { id, from, agentId, conversationRef })).changes > 0) return true;
   return false;

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { findMessage, messageKind, type MessageRow } from '../features/channels/messages/store.ts';
+import { acceptWork, maxWaiting } from '../features/unattended/durable/store.ts';
+import type { Db } from '../kernel/db/db.ts';
+import { operation } from '../kernel/db/operation.ts';
+import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { newId, nextId } from '../kernel/ids.ts';
+import { acceptChannelMessages, retryChannelMessage } from './accept-channel-messages.ts';
+import { migrations, operations } from './registry.ts';
+
+const payloads = operation('test.payloads', async (tx) => {
+  const rows = await tx.build<{ payloadJson: string }>((from) =>
+    from.selectFrom('workItem').select('payloadJson').where('agentId', '=', 'default').orderBy('id'),
+  );
+  return rows.map(({ payloadJson }) => JSON.parse(payloadJson) as unknown);
+});
+const begin = operation('test.begin', async (tx, { id }: { readonly id: string }): Promise<void> => {
+  await tx.build((to) => to.updateTable('workItem').set({ attempts: 1 }).where('workKey', '=', id));
+});
+const fill = operation('test.fill', async (tx, { count }: { readonly count: number }): Promise<void> => {
+  for (let n = 0; n < count; n += 1)
+    await acceptWork(tx, { id: nextId('wi', atMs), kind: messageKind, key: String(n), digest: '', agentId: null, payload: null, fits: true, atMs });
+});
+
+let db: Db;
+beforeEach(async () => {
+  db = await openInlineDb({ operations: [...operations, payloads, begin, fill], migrations });
+});
+afterEach(() => db[Symbol.asyncDispose]());
+
+const atMs = 1_000;
+const message = (platformId: string, text: string, more: Partial<MessageRow> = {}): MessageRow => ({
+  id: nextId('cm', atMs),
+  instance: 'net',
+  channelType: 'irc',
+  eventKey: platformId,
+  conversationId: 'ada',
+  threadId: null,
+  conversationKind: 'direct',
+  senderId: 'account:ada',
+  senderName: 'ada',
+  text,
+  platformId,
+  subject: null,
+  attachmentsJson: null,
+  verdict: 'turn',
+  agentId: 'default',
+  conversationRef: 'cv_1',
+  sentAtMs: atMs,
+  receivedAtMs: atMs,
+  ...more,
+});
+const workOf = ({ id, text }: MessageRow, fits = true) => ({
+  id: nextId('wi', atMs),
+  kind: messageKind,
+  key: id,
+  digest: '',
+  agentId: 'default',
+  payload: { text },
+  fits,
+  atMs,
+});
+const accept = (row: MessageRow, fits?: boolean) => db.write(acceptChannelMessages, { messages: [{ row, work: workOf(row, fits) }] });
+const change = (platformId: string, text: string) =>
+  db.write(acceptChannelMessages, {
+    messages: [],
+    changes: [{ instance: 'net', conversationId: 'ada', platformId, senderId: 'account:ada', text, atMs }],
+  });
+const read = () => db.read(payloads, undefined);
+const audit = () => ({
+  id: newId('au'),
+  atMs,
+  principalId: 'token:root',
+  traceId: 'trace',
+  action: 'channels.retry',
+  classification: 'mutate' as const,
+  outcome: 'success' as const,
+});
+
+test('a message that its sender deleted while it had no turn is not answered later', async () => {
+  const row = message('m1', 'my secret', { verdict: 'suspended' });
+  await db.write(acceptChannelMessages, { messages: [{ row }] });
+  await change('m1', '');
+  await expect(db.write(retryChannelMessage, { row, work: workOf(row), audit: audit() })).rejects.toMatchObject({ code: 'precondition_failed' });
+  await accept(message('m2', 'next'));
+  expect(await read()).toEqual([{ text: 'next' }]);
+});
+
+test('a change is told by the next turn, also when the queue refused the message before it', async () => {
+  const first = message('m1', 'one');
+  await accept(first);
+  await db.write(begin, { id: first.id });
+  await change('m1', 'uno');
+  await db.write(fill, { count: maxWaiting });
+  const refused = message('m2', 'two');
+  await accept(refused, false);
+  expect(await db.read(findMessage, { id: refused.id })).toMatchObject({ verdict: 'full' });
+  await accept(message('m3', 'three'));
+  expect(await read()).toEqual([{ text: 'one' }, { text: 'three', changes: [{ was: 'one', now: 'uno' }] }]);
+});
+
+test('a change that was taken back is not told', async () => {
+  const first = message('m1', 'one');
+  await accept(first);
+  await db.write(begin, { id: first.id });
+  await change('m1', 'uno');
+  await change('m1', 'one');
+  await accept(message('m2', 'two'));
+  expect(await read()).toEqual([{ text: 'one' }, { text: 'two' }]);
+});
