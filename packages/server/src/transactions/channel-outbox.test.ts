@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { recoverChannelSends, finishChannelSend } from './channel-sends.ts';
+import { beginChannelSend, recoverChannelSends, finishChannelSend } from './channel-sends.ts';
 import { migrations, operations } from './registry.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { newId, nextId } from '../kernel/ids.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { beginSend, decidePart, enqueueParts, listParts, pruneParts, readHeads } from '../features/channels/delivery/store.ts';
+import { decidePart, enqueueParts, listParts, pruneParts, readHeads } from '../features/channels/delivery/store.ts';
 
 let db: Db;
 beforeEach(async () => {
@@ -61,7 +61,7 @@ const audit = () => ({
   traceId: 'a'.repeat(32),
 });
 const heads = async () => (await db.read(readHeads, { instance: 'net' })).map(({ text }) => text);
-const begin = (id: string, bootId = 'boot', now = atMs) => db.write(beginSend, { id, bootId, atMs: now });
+const begin = async (id: string, bootId = 'boot', now = atMs) => (await db.write(beginChannelSend, { id, bootId, atMs: now, ageNowMs: now })).is;
 const states = async () =>
   (await db.read(listParts, { state: null, instance: null, offset: 0, limit: 50 })).rows.toReversed().map(({ text, state }) => `${text} ${state}`);
 const alerts = async () => {
@@ -83,8 +83,8 @@ test('parts are sent one after the other, conversations at the same time, and a 
   await db.write(enqueueParts, { parts: message('ada', ['later']) });
   expect(await heads()).toEqual(['a1', 'b1']);
   const [a1] = first;
-  expect(await begin(a1?.id ?? '')).toBe(true);
-  expect(await begin(a1?.id ?? '')).toBe(false);
+  expect(await begin(a1?.id ?? '')).toBe('begun');
+  expect(await begin(a1?.id ?? '')).toBe('taken');
   expect(await heads()).toEqual(['a1', 'b1']);
   await db.write(finishChannelSend, { id: a1?.id ?? '', bootId: 'boot', is: 'accepted', platformId: 'm1', atMs });
   expect(await heads()).toEqual(['a2', 'b1']);
@@ -133,7 +133,7 @@ test('what was certainly not sent is tried again later, and ends when it is too 
   await begin(id);
   await db.write(finishChannelSend, { id, bootId: 'boot', is: 'retry', errorKind: 'not_sent', error: 'refused', notBeforeMs: 5_000, atMs });
   expect((await db.read(readHeads, { instance: 'net' }))[0]).toMatchObject({ state: 'pending', attempts: 1, notBeforeMs: 5_000, error: 'refused' });
-  expect(await begin(id, 'boot', atMs + 60_000)).toBe(false);
+  expect(await begin(id, 'boot', atMs + 60_000)).toBe('ended');
   expect(await states()).toEqual(['a1 expired', 'a2 expired']);
   expect(await db.write(pruneParts, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
 });

@@ -1,9 +1,23 @@
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { finishSend, type LeftSends, markLeft, type SendEnd } from '../features/channels/delivery/store.ts';
+import { beginSend, finishSend, type LeftSends, markLeft, type SendBegin, type SendEnd } from '../features/channels/delivery/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
+
+/** What became of a part that was to be sent: `ended` when it was too old. */
+export type SendStart =
+  | { readonly is: 'begun' | 'taken' }
+  | { readonly is: 'ended'; readonly state: PartRow['state']; readonly alert: InboxMessage | undefined };
+
+/** Claims a part, before anything of it leaves; one that is too old ends, which is reported. */
+export const beginChannelSend = operation('delivery.begin', async (tx, input: SendBegin): Promise<SendStart> => {
+  const row = await beginSend(tx, input);
+  if (row === undefined) return { is: 'taken' };
+  if (row.state === 'sending') return { is: 'begun' };
+  const report = row.state === 'unknown' ? alert(tx, row, 'unknown', row.error ?? '', input.atMs) : alertOfExpired(tx, row, input.atMs);
+  return { is: 'ended', state: row.state, alert: await report };
+});
 
 /** Stores what became of a send; returns the alert about one that failed, or may have. Nothing happens when another process sends it. */
 export const finishChannelSend = operation('delivery.finish', async (tx, end: SendEnd): Promise<InboxMessage | undefined> => {
@@ -21,11 +35,11 @@ export const recoverChannelSends = operation('delivery.recover', async (tx, inpu
 });
 
 async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: string, atMs: number): Promise<InboxMessage> {
-  const { id, channelType, instance, conversationId, agentId, principalId, conversationRef, attempts } = row;
+  const { id, channelType, instance, conversationId, agentId, principalId, conversationRef } = row;
   const what = is === 'unknown' ? 'may have been sent' : 'was not sent';
   const message: InboxMessage = {
-    id: derivedId('in', id, is, String(attempts)),
-    opKey: `delivery:${id}:${is}:${attempts}`,
+    id: derivedId('in', id, is, String(atMs)),
+    opKey: `delivery:${id}:${is}:${atMs}`,
     digest: is,
     source: 'channel',
     agentId,
@@ -39,4 +53,24 @@ async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: stri
   return message;
 }
 
-export const channelSendOperations = [finishChannelSend, recoverChannelSends];
+/** After an outage many are too old at once: one alert a day tells of those of an instance. */
+async function alertOfExpired(tx: Tx, { channelType, instance, agentId, principalId }: PartRow, atMs: number): Promise<InboxMessage | undefined> {
+  const day = String(Math.floor(atMs / dayMs));
+  const message: InboxMessage = {
+    id: derivedId('in', 'expired', instance, day),
+    opKey: `delivery:${instance}:expired:${day}`,
+    digest: 'expired',
+    source: 'channel',
+    agentId,
+    conversationRef: null,
+    principalId,
+    level: 'alert',
+    text: `Messages of the channel "${instance}" (${channelType}) could not be sent in time. Next step: \`gatehouse channels deliveries --state expired\` lists them, \`gatehouse channels resend ID\` sends one.`,
+    atMs,
+  };
+  return (await inboxDeliver(tx, message)) === 'accepted' ? message : undefined;
+}
+
+const dayMs = 24 * 60 * 60_000;
+
+export const channelSendOperations = [beginChannelSend, finishChannelSend, recoverChannelSends];

@@ -4,10 +4,13 @@ import { irc } from '../channels/irc/platform.ts';
 import type { Adapter, LookUp, Platform, SendResult } from '../channels/port.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { InstanceSender, type SenderDeps } from '../features/channels/delivery/sender.ts';
-import { beginSend, listParts, readHeads } from '../features/channels/delivery/store.ts';
+import { decidePart, listParts, readHeads } from '../features/channels/delivery/store.ts';
+import { AppError } from '../kernel/app-error.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
-import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
+import { listInbox } from '../features/unattended/inbox/store.ts';
+import { newId } from '../kernel/ids.ts';
+import { beginChannelSend, finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
 import { migrations, operations } from '../transactions/registry.ts';
 
 /** A platform that acts as scripted: each send takes the next result, the last one again. */
@@ -16,13 +19,19 @@ interface Fake {
   readonly found: LookUp[];
   /** Keys of the sends, `?` is a query of the history. */
   readonly seen: string[];
+  /** Time that a send takes. */
+  readonly takesMs?: number;
+  /** Times from which the look-ups searched. */
+  readonly searchedFrom?: number[];
 }
 
 let db: Db;
 let clock: StepClock;
 let stopping: AbortController;
 let running: Promise<void>;
+let alerts: string[];
 beforeEach(async () => {
+  alerts = [];
   db = await openInlineDb({ operations, migrations });
   clock = createStepClock();
   stopping = new AbortController();
@@ -44,13 +53,15 @@ function sender(
   bootId = 'boot-1',
 ) {
   const adapter: Partial<Adapter> = {
-    send: (_part, { key }) => {
+    send: async (_part, { key }) => {
       fake.seen.push(key);
-      return Promise.resolve((fake.results.length > 1 ? fake.results.shift() : fake.results[0]) ?? sent);
+      if (fake.takesMs !== undefined) await new Promise<void>((resolve) => clock.after(fake.takesMs ?? 0, resolve));
+      return (fake.results.length > 1 ? fake.results.shift() : fake.results[0]) ?? sent;
     },
     ...(canLookUp && {
-      lookUp: () => {
+      lookUp: (_part, { sinceMs }) => {
         fake.seen.push('?');
+        fake.searchedFrom?.push(sinceMs);
         return Promise.resolve((fake.found.length > 1 ? fake.found.shift() : fake.found[0]) ?? { is: 'absent' });
       },
     }),
@@ -63,9 +74,10 @@ function sender(
     bus: { emit() {} },
     traceWork() {},
     bootId,
+    beginSend: beginChannelSend,
     finishSend: finishChannelSend,
     recoverSends: recoverChannelSends,
-    announceAlert() {},
+    announceAlert: ({ text }: { readonly text: string }) => alerts.push(text),
     readFile: () => Promise.resolve(undefined),
   };
   const platform: Platform = { ...irc, rate: { burst: 1_000, perSecond: 1_000 }, ...(keyWindowMs !== undefined && { keyWindowMs }) };
@@ -98,7 +110,7 @@ async function pass(ms: number, holds: () => boolean | Promise<boolean>): Promis
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(ms);
   }
-  throw new Error(`the state was not reached: ${JSON.stringify(await rows())}`);
+  throw new Error(`the state was not reached: ${JSON.stringify((await rows()).slice(0, 3))}`);
 }
 const isEnded = async () => !(await states()).some((state) => state === 'pending' || state === 'sending');
 
@@ -156,7 +168,7 @@ test.each([
 test('what an earlier process was sending is looked up, or parked where that is impossible', async () => {
   await enqueue('ada');
   const [head] = await db.read(readHeads, { instance: 'net' });
-  await db.write(beginSend, { id: head?.id ?? '', bootId: 'boot-0', atMs: clock.now() });
+  await db.write(beginChannelSend, { id: head?.id ?? '', bootId: 'boot-0', atMs: clock.now(), ageNowMs: clock.now() });
   const fake: Fake = { results: [sent], found: [{ is: 'found', platformId: 'm9' }], seen: [] };
   sender(fake, { canLookUp: true });
   await pass(500, isEnded);
@@ -187,4 +199,98 @@ test('an instance that fails again and again pauses, and a long outage uses up n
   fake.results.splice(0, 1, sent);
   await pass(5_000, isEnded);
   expect(await states()).toEqual(['accepted']);
+});
+
+test('a lost answer is looked for from the time at which the send began', async () => {
+  const fake: Fake = { results: [cut], found: [{ is: 'found' }], seen: [], takesMs: 90_000, searchedFrom: [] };
+  await enqueue('ada');
+  const beganAtMs = clock.now();
+  sender(fake, { canLookUp: true });
+  await pass(500, isEnded);
+  expect(fake.searchedFrom).toEqual([expect.toSatisfy((fromMs: number) => fromMs - beganAtMs < 5_000)]);
+});
+
+test.each([-3_600_000, -1_000, 3_600_000])(
+  'a wall clock set by %i ms lets a platform know no key for longer, and delays nothing',
+  async (setByMs) => {
+    const fake: Fake = { results: [cut, { is: 'notSent', text: 'limit', retryAfterMs: 120_000 }, sent], found: [], seen: [] };
+    await enqueue('ada');
+    sender(fake, { keyWindowMs: 120_000 });
+    await pass(500, () => fake.seen.length === 2);
+    await pass(0, async () => (await rows())[0]?.errorKind === 'not_sent');
+    clock.step(setByMs);
+    await pass(1_000, isEnded);
+    expect(clock.monotonic()).toBeLessThan(200_000);
+    expect(fake.seen).toHaveLength(2);
+    expect(await rows()).toMatchObject([{ state: 'unknown' }]);
+  },
+);
+
+test('what could not be sent in time is reported: a message that may have been sent by itself, others once a day', async () => {
+  const fake: Fake = { results: [cut, down], found: [{ is: 'unclear', text: 'down', retry: true }], seen: [] };
+  await enqueue('ada');
+  sender(fake, { canLookUp: true });
+  await pass(500, () => fake.seen.length === 1);
+  stopping.abort();
+  await running;
+  await enqueue('ben', 'eve');
+  clock.advance(2 * 3_600_000);
+  stopping = new AbortController();
+  sender(fake, { canLookUp: true });
+  await pass(500, isEnded);
+  expect(await states()).toEqual(['expired', 'expired', 'unknown']);
+  expect(alerts.toSorted()).toEqual([expect.stringMatching(/to ada .*may have been sent/), expect.stringMatching(/could not be sent in time/)]);
+});
+
+test('a database that refuses writes for minutes blocks no conversation for longer', async () => {
+  const fake: Fake = { results: [sent], found: [], seen: [] };
+  await enqueue('ada');
+  const whole = db;
+  let refused = 0;
+  db = {
+    ...db,
+    read: (one, input) => whole.read(one, input),
+    write: (one, input) => {
+      if (one.name !== 'delivery.finish' || clock.monotonic() > 180_000) return whole.write(one, input);
+      refused += 1;
+      return Promise.reject(new AppError('unavailable', 'The disk is full'));
+    },
+  };
+  sender(fake);
+  await pass(1_000, isEnded);
+  expect(refused).toBeGreaterThan(5);
+  expect(fake.seen).toEqual(['op-ada/1']);
+  expect(await states()).toEqual(['accepted']);
+});
+
+test('many conversations that wait for their limits delay no other one', async () => {
+  const limit: SendResult = { is: 'notSent', text: 'limit', retryAfterMs: 600_000 };
+  const fake: Fake = { results: [...Array.from({ length: 300 }, () => limit), sent], found: [], seen: [] };
+  await enqueue(...Array.from({ length: 300 }, (_, n) => `c${n}`));
+  sender(fake);
+  await pass(100, () => fake.seen.length === 300);
+  await enqueue('ada');
+  await pass(1_000, () => fake.seen.length > 300);
+  expect(clock.monotonic()).toBeLessThan(300_000);
+  expect(fake.seen.at(-1)).toBe('op-ada/1');
+});
+
+test('a repeat that may have been sent is reported like the first', async () => {
+  const fake: Fake = { results: [cut], found: [], seen: [] };
+  await enqueue('ada');
+  sender(fake);
+  await pass(500, isEnded);
+  const [row] = await rows();
+  const audit = { id: newId('au'), atMs: clock.now(), principalId: 'token:root', action: 'delivery.resend', traceId: 'a'.repeat(32) };
+  clock.advance(1_000);
+  await db.write(decidePart, {
+    id: row?.id ?? '',
+    as: 'resend',
+    expiresAtMs: clock.now() + 60_000,
+    audit: { ...audit, classification: 'mutate', outcome: 'success' },
+    atMs: clock.now(),
+  });
+  await pass(500, isEnded);
+  const inbox = await db.read(listInbox, { principalId: null, agentIds: null, unreadOnly: false, before: null, limit: 50 });
+  expect(inbox.rows).toHaveLength(2);
 });

@@ -11,7 +11,7 @@ import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
 import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
-import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
+import { beginChannelSend, finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
 import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
 import type { Assembly } from './assembly.ts';
 
@@ -45,6 +45,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
   const sending = {
     ...core('delivery'),
     bootId,
+    beginSend: beginChannelSend,
     finishSend: finishChannelSend,
     recoverSends: recoverChannelSends,
     announceAlert: deps.inbox.announce,

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import type { DeliveryState } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Adapter, Button, LookUp, OutgoingPart, Platform, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
@@ -8,11 +9,16 @@ import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { OutgoingFile, PartRow, Sender } from './api.ts';
 import { announceDelivery } from './announce.ts';
-import { beginSend, type LeftSends, readHeads, type SendEnd } from './store.ts';
+import { type LeftSends, readHeads, type SendBegin, type SendEnd } from './store.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
   readonly bootId: string;
+  /** Claims a part, before anything of it leaves; one that is too old ends, with an alert. */
+  readonly beginSend: Operation<
+    SendBegin,
+    { readonly is: 'begun' | 'taken' } | { readonly is: 'ended'; readonly state: DeliveryState; readonly alert: InboxMessage | undefined }
+  >;
   /** Stores what became of a send; returns the alert about one that failed. */
   readonly finishSend: Operation<SendEnd, InboxMessage | undefined>;
   /** Marks what an earlier process was sending; returns the alerts about it. */
@@ -37,6 +43,9 @@ const lookMs = 30_000;
 /** Pause after the database failed. */
 const retryMs = 2_000;
 const finishAgainMs = 1_000;
+const longestFinishAgainMs = 30_000;
+/** Parts whose retries are timed by the monotonic clock, too. */
+const maxRetries = 10_000;
 /** Time that a send under way has when the instance stops. */
 const stopMs = 5_000;
 /** Failures of the instance in a row after which it pauses, and the pauses: doubled from the first to the last. */
@@ -52,6 +61,7 @@ export class InstanceSender implements Sender {
   readonly #options: SenderOptions;
   readonly #busy = new Map<string, Promise<void>>();
   readonly #tokens: TokenBuckets;
+  readonly #retries = new Map<string, Retry>();
   #wake = Promise.withResolvers<void>();
   #failures = 0;
   /** Monotonic time before which the instance sends nothing. */
@@ -106,7 +116,8 @@ export class InstanceSender implements Sender {
     let nextMs = lookMs;
     for (const head of await db.read(readHeads, { instance: this.#options.instance })) {
       const lane = laneOf(head);
-      const waitMs = head.notBeforeMs - clock.now();
+      const dueAt = this.#retries.get(head.id)?.dueAt ?? Number.POSITIVE_INFINITY;
+      const waitMs = Math.min(head.notBeforeMs - clock.now(), dueAt - clock.monotonic());
       if (this.#busy.has(lane) || head.state !== 'pending') continue;
       if (waitMs > 0) nextMs = Math.min(nextMs, waitMs);
       else {
@@ -121,14 +132,15 @@ export class InstanceSender implements Sender {
   }
 
   async #send(part: PartRow, signal: AbortSignal): Promise<void> {
-    const { db, clock, log, bootId } = this.#deps;
+    const { clock, log, bootId } = this.#deps;
     try {
       await this.#tokens.take(laneOf(part), signal);
-      if (signal.aborted || !(await db.write(beginSend, { id: part.id, bootId, atMs: clock.now() }))) return;
-      const startedAtMs = clock.now();
+      if (signal.aborted || !(await this.#begin(part))) return;
+      const [startedAtMs, startedAt] = [clock.now(), clock.monotonic()];
       const end = this.#isKeyKnown(part)
-        ? this.#endOf(await this.#sendOnce(part, signal), part)
+        ? this.#endOf(await this.#sendOnce(part, signal), { ...part, begunAtMs: startedAtMs })
         : this.#endOfLookUp(await this.#lookUp(part, signal), part);
+      this.#remember(part, end, startedAt);
       if (end.is === 'accepted') this.#options.onSent();
       await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
       announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });
@@ -140,10 +152,38 @@ export class InstanceSender implements Sender {
     }
   }
 
+  /** Claims a part; false when it is not pending any more, or too old. */
+  async #begin(part: PartRow): Promise<boolean> {
+    const { db, clock, bootId, beginSend } = this.#deps;
+    const start = await db.write(beginSend, { id: part.id, bootId, atMs: clock.now(), ageNowMs: clock.ageNow() });
+    if (start.is === 'ended') {
+      this.#retries.delete(part.id);
+      if (start.alert !== undefined) this.#deps.announceAlert(start.alert);
+      announceDelivery(this.#deps, { ...part, state: start.state });
+    }
+    return start.is === 'begun';
+  }
+
+  /** Keeps the times of a retry by the clock that nobody sets. */
+  #remember({ id, ambiguousSinceMs }: PartRow, { is, notBeforeMs, ambiguousSinceMs: nowSinceMs }: PartEnd, startedAt: number): void {
+    const { clock } = this.#deps;
+    const known = this.#retries.get(id);
+    this.#retries.delete(id);
+    if (is !== 'retry' || this.#retries.size >= maxRetries) return;
+    const dueAt = clock.monotonic() + (notBeforeMs ?? 0) - clock.now();
+    const isNew = ambiguousSinceMs === null && nowSinceMs != null;
+    this.#retries.set(id, { dueAt, ambiguousAt: nowSinceMs == null ? undefined : isNew ? startedAt : known?.ambiguousAt });
+  }
+
   /** Whether it may be sent: it did certainly not arrive, or the platform knows its key again. */
-  #isKeyKnown({ ambiguousSinceMs }: PartRow): boolean {
+  #isKeyKnown({ id, ambiguousSinceMs }: PartRow): boolean {
     const { keyWindowMs = 0 } = this.#options.platform;
-    return ambiguousSinceMs === null || this.#deps.clock.now() - ambiguousSinceMs < keyWindowMs;
+    if (ambiguousSinceMs === null) return true;
+    const { clock } = this.#deps;
+    // One clock may have been set back, the other stands still while the machine sleeps.
+    const since = this.#retries.get(id)?.ambiguousAt;
+    const ageMs = Math.max(clock.now() - ambiguousSinceMs, since === undefined ? -1 : clock.monotonic() - since);
+    return ageMs >= 0 && ageMs < keyWindowMs;
   }
 
   async #sendOnce(part: PartRow, signal: AbortSignal): Promise<SendResult> {
@@ -196,7 +236,7 @@ export class InstanceSender implements Sender {
   }
 
   /** Decides by the evidence of the wire. */
-  #endOf(result: SendResult, { attempts, ambiguousSinceMs }: PartRow): PartEnd {
+  #endOf(result: SendResult, { attempts, ambiguousSinceMs, begunAtMs }: PartRow): PartEnd {
     const { clock } = this.#deps;
     const isAmbiguous = ambiguousSinceMs !== null;
     if (result.is === 'notSent') return this.#retry(result, { attempts, ambiguousSinceMs });
@@ -214,7 +254,7 @@ export class InstanceSender implements Sender {
           is: 'retry',
           ...end,
           notBeforeMs: clock.now() + spread(ladderMs[Math.min(attempts, 1)] ?? 0),
-          ambiguousSinceMs: ambiguousSinceMs ?? clock.now(),
+          ambiguousSinceMs: ambiguousSinceMs ?? begunAtMs ?? clock.now(),
         };
       }
     }
@@ -270,8 +310,8 @@ export class InstanceSender implements Sender {
         if (alert !== undefined) this.#deps.announceAlert(alert);
         return;
       } catch (error) {
-        if (tries === 5 || signal.aborted || (error instanceof AppError && error.code !== 'unavailable')) throw error;
-        await sleep(clock, finishAgainMs, signal);
+        if (signal.aborted || (error instanceof AppError && error.code !== 'unavailable')) throw error;
+        await sleep(clock, Math.min(longestFinishAgainMs, finishAgainMs * tries), signal);
       }
     }
   }
@@ -305,6 +345,13 @@ export class InstanceSender implements Sender {
     await Promise.race([due, this.#wake.promise]);
     cancel();
   }
+}
+
+/** Monotonic times of a part that is tried again. */
+interface Retry {
+  readonly dueAt: number;
+  /** When the first try began that may have arrived. */
+  readonly ambiguousAt: number | undefined;
 }
 
 type PartEnd = Omit<SendEnd, 'id' | 'bootId' | 'atMs'>;

@@ -75,11 +75,13 @@ const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
       sql<boolean>`id in (select min(id) from outbound_message where instance = ${p('instance')} and state in ('pending', 'sending')
         group by conversation_id, thread_id)`,
     )
+    // What waits for its time keeps nothing else from being read.
+    .orderBy('notBeforeMs')
     .orderBy('id')
     .limit(256),
 );
 
-/** Returns the oldest open part of each conversation of an instance. */
+/** Returns the oldest open part of each conversation of an instance, those first that wait for the longest. */
 export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartRow[]> => tx.all(heads, input));
 
 const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p }) =>
@@ -90,20 +92,24 @@ const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p 
     .where('state', '=', 'pending'),
 );
 
-/** Claims a part, before anything of it leaves; false when it is not pending any more, or too old, which ends it. */
-export const beginSend = operation(
-  'delivery.begin',
-  async (tx, { id, bootId, atMs }: { readonly id: string; readonly bootId: string; readonly atMs: number }): Promise<boolean> => {
-    const row = await tx.get(byId, { id });
-    if (row?.state !== 'pending') return false;
-    if (row.expiresAtMs <= atMs) {
-      const state = row.ambiguousSinceMs === null ? 'expired' : 'unknown';
-      await endMessage(tx, row, { state, errorKind: row.errorKind ?? 'expired', error: row.error ?? 'It could not be sent in time', atMs });
-      return false;
-    }
-    return (await tx.run(begin, { id, bootId, atMs })).changes > 0;
-  },
-);
+export interface SendBegin {
+  readonly id: string;
+  readonly bootId: string;
+  readonly atMs: number;
+  /** Time by which the part is too old. */
+  readonly ageNowMs: number;
+}
+
+/** Claims a part, before anything of it leaves. Returns what it is then: `sending`, or ended because it is too old; undefined when it was not pending. */
+export async function beginSend(tx: Tx, { id, bootId, atMs, ageNowMs }: SendBegin): Promise<PartRow | undefined> {
+  const row = await tx.get(byId, { id });
+  if (row?.state !== 'pending') return undefined;
+  if (row.expiresAtMs > ageNowMs) return (await tx.run(begin, { id, bootId, atMs })).changes > 0 ? { ...row, state: 'sending' } : undefined;
+  const state = row.ambiguousSinceMs === null ? 'expired' : 'unknown';
+  const error = row.error ?? 'It could not be sent in time';
+  await endMessage(tx, row, { state, errorKind: row.errorKind ?? 'expired', error, atMs });
+  return { ...row, state, error };
+}
 
 const setEnd = query<{
   id: string;
@@ -362,4 +368,4 @@ export async function forgetParts(tx: Tx, input: { readonly conversationRef: str
   await tx.run(forget, input);
 }
 
-export const deliveryOperations = [enqueueParts, readHeads, beginSend, countStages, listParts, decidePart, pruneParts, oldestPart];
+export const deliveryOperations = [enqueueParts, readHeads, countStages, listParts, decidePart, pruneParts, oldestPart];
