@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { findMessage, messageKind, type MessageRow } from '../features/channels/messages/store.ts';
+import { approvePairing, findMessage, findPairing, messageKind, type MessageRow, type PairingRow } from '../features/channels/messages/store.ts';
 import { acceptWork, maxWaiting } from '../features/unattended/durable/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { operation } from '../kernel/db/operation.ts';
@@ -107,4 +107,30 @@ test('a change that was taken back is not told', async () => {
   await change('m1', 'one');
   await accept(message('m2', 'two'));
   expect(await read()).toEqual([{ text: 'one' }, { text: 'two' }]);
+});
+
+test('a pairing holds for its platform: the same id on another one is somebody else', async () => {
+  const pairing = (channelType: string, codeMac: string): PairingRow => ({
+    id: newId('pr'),
+    instance: 'net',
+    channelType,
+    senderId: '1001',
+    senderName: 'Ada',
+    conversationId: '1001',
+    codeMac,
+    person: null,
+    principalId: null,
+    requestedAtMs: atMs,
+    expiresAtMs: atMs + 60_000,
+  });
+  const request = (one: PairingRow, platformId: string) =>
+    db.write(acceptChannelMessages, { messages: [{ row: message(platformId, 'hello', { verdict: 'pairing' }), pairing: one }] });
+  const find = (channelType: string) => db.read(findPairing, { instance: 'net', channelType, senderId: '1001' });
+  await request(pairing('telegram', 'mac-1'), 'm1');
+  const approval = { person: null, personPrincipalId: null, audit: audit(), atMs };
+  expect(await db.write(approvePairing, { ...approval, codeMac: 'mac-1' })).toMatchObject({ channelType: 'telegram' });
+  expect(await find('discord')).toBeUndefined();
+  await request(pairing('discord', 'mac-2'), 'm2');
+  expect(await find('discord')).toMatchObject({ codeMac: 'mac-2', principalId: null });
+  expect(await find('telegram')).toBeUndefined();
 });

@@ -61,7 +61,8 @@ const audit = () => ({
   traceId: 'a'.repeat(32),
 });
 const heads = async () => (await db.read(readHeads, { instance: 'net' })).map(({ text }) => text);
-const begin = async (id: string, bootId = 'boot', now = atMs) => (await db.write(beginChannelSend, { id, bootId, atMs: now, ageNowMs: now })).is;
+const begin = async (id: string, bootId = 'boot', now = atMs) =>
+  (await db.write(beginChannelSend, { id, channelType: 'irc', bootId, atMs: now, ageNowMs: now })).is;
 const states = async () =>
   (await db.read(listParts, { state: null, instance: null, offset: 0, limit: 50 })).rows.toReversed().map(({ text, state }) => `${text} ${state}`);
 const alerts = async () => {

@@ -5,17 +5,20 @@ import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
-/** What became of a part that was to be sent: `ended` when it was too old. */
+/** What became of a part that was to be sent: `ended` when it could not be sent any more. */
 export type SendStart =
   | { readonly is: 'begun' | 'taken' }
   | { readonly is: 'ended'; readonly state: PartRow['state']; readonly alert: InboxMessage | undefined };
 
-/** Claims a part, before anything of it leaves; one that is too old ends, which is reported. */
+/** Claims a part, before anything of it leaves; one that is too old, or for another platform, ends, which is reported. */
 export const beginChannelSend = operation('delivery.begin', async (tx, input: SendBegin): Promise<SendStart> => {
   const row = await beginSend(tx, input);
   if (row === undefined) return { is: 'taken' };
   if (row.state === 'sending') return { is: 'begun' };
-  const report = row.state === 'unknown' ? alert(tx, row, 'unknown', row.error ?? '', input.atMs) : alertOfExpired(tx, row, input.atMs);
+  const report =
+    row.state === 'expired'
+      ? alertOfExpired(tx, row, input.atMs)
+      : alert(tx, row, row.state === 'unknown' ? 'unknown' : 'rejected', row.error ?? '', input.atMs);
   return { is: 'ended', state: row.state, alert: await report };
 });
 

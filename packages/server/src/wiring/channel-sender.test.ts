@@ -168,7 +168,7 @@ test.each([
 test('what an earlier process was sending is looked up, or parked where that is impossible', async () => {
   await enqueue('ada');
   const [head] = await db.read(readHeads, { instance: 'net' });
-  await db.write(beginChannelSend, { id: head?.id ?? '', bootId: 'boot-0', atMs: clock.now(), ageNowMs: clock.now() });
+  await db.write(beginChannelSend, { id: head?.id ?? '', channelType: 'irc', bootId: 'boot-0', atMs: clock.now(), ageNowMs: clock.now() });
   const fake: Fake = { results: [sent], found: [{ is: 'found', platformId: 'm9' }], seen: [] };
   sender(fake, { canLookUp: true });
   await pass(500, isEnded);

@@ -51,15 +51,14 @@ export class Poll {
   }
 
   async #receive(us: Us): Promise<Ended> {
-    const { cursor } = this.#sink;
-    let last = cursor === undefined ? undefined : Number(cursor);
+    let last = lastOf(this.#sink.cursor, us);
     for (let isFirst = true; !this.#signal.aborted; isFirst = false) {
       const updates = await this.#poll(last, isFirst ? 0 : pollSeconds);
       if (isFirst) this.#sink.connected(`@${us.username}`);
       if (updates.length === 0) continue;
       const batch = this.#read(updates, us);
       if (batch === undefined) return { ended: 'transient', text: 'Telegram sent updates that cannot be read' };
-      if (!(await this.#store(batch))) continue;
+      if (!(await this.#store(batch, us))) continue;
       last = batch.cursor;
       for (const id of batch.presses) this.#answer(id);
     }
@@ -110,7 +109,7 @@ export class Poll {
       if (number === undefined || update === undefined) log.warn({ updateId: number }, 'Skipped an update of Telegram that cannot be read');
       if (number === undefined) continue;
       cursor = Math.max(cursor ?? number, number);
-      const message = update && messageOf(update, String(number), us, clock.now());
+      const message = update && messageOf(update, `${us.id}:${number}`, us, clock.now());
       if (message !== undefined) messages.push(message);
       if (update?.callback_query !== undefined) presses.push(update.callback_query.id);
     }
@@ -118,10 +117,10 @@ export class Poll {
   }
 
   /** Returns whether the messages are stored: otherwise they are received again. */
-  async #store({ messages, cursor }: Batch): Promise<boolean> {
+  async #store({ messages, cursor }: Batch, us: Us): Promise<boolean> {
     const { clock, log } = this.#deps;
     try {
-      await this.#sink.take(messages, String(cursor));
+      await this.#sink.take(messages, `${us.id}:${cursor}`);
       return true;
     } catch (error) {
       log.warn({ err: error }, 'Failed to store messages of Telegram; they are received again');
@@ -138,6 +137,12 @@ export class Poll {
       .finally(() => this.#answers.delete(answered));
     this.#answers.add(answered);
   }
+}
+
+/** Returns the last update that is stored. Each bot counts by itself: the number of another one would confirm what nobody has received. */
+function lastOf(cursor: string | undefined, us: Us): number | undefined {
+  const [, bot, last] = /^(\d+):(\d{1,15})$/.exec(cursor ?? '') ?? [];
+  return bot === String(us.id) ? Number(last) : undefined;
 }
 
 function endOf(error: unknown): Ended {

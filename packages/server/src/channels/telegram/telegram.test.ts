@@ -70,12 +70,12 @@ describe('polling', () => {
     storing.resolve();
     await expect.poll(() => wire.received.map(({ text }) => text)).toEqual(['one', 'two']);
     await expect.poll(() => fake.telegram.pending()).toEqual([]);
-    expect(wire.cursors).toEqual(['501', '502']);
+    expect(wire.cursors).toEqual(['4242:501', '4242:502']);
     await wire.stop();
     fake.telegram.chats.say(ada, 'three');
-    const next = open(fake, { cursor: '502' });
+    const next = open(fake, { cursor: '4242:502' });
     void next.run();
-    await expect.poll(() => next.received.map(({ text, eventKey }) => [text, eventKey])).toEqual([['three', '503']]);
+    await expect.poll(() => next.received.map(({ text, eventKey }) => [text, eventKey])).toEqual([['three', '4242:503']]);
     await expect
       .poll(() => fake.telegram.callsOf('getUpdates').map(({ params }) => params['offset']))
       .toEqual([undefined, undefined, 502, 503, 503, 504]);
@@ -102,7 +102,7 @@ describe('polling', () => {
     telegram.push({ update_id: 600, message: { message_id: 'x' } });
     telegram.push({ update_id: 601, chat_boost: {} });
     telegram.push({ update_id: 602, channel_post: { message_id: 1, date: 1, chat: { id: -5, type: 'channel' }, text: 'for all' } });
-    await expect.poll(() => cursors.at(-1)).toBe('602');
+    await expect.poll(() => cursors.at(-1)).toBe('4242:602');
     telegram.chats.say(ada, 'still there?');
     await expect.poll(() => received.map(({ text }) => text)).toEqual(['still there?']);
     expect(logged).toEqual(['Skipped an update of Telegram that cannot be read {"updateId":600}']);
@@ -199,7 +199,7 @@ describe('messages', () => {
       .poll(() => received)
       .toEqual([
         {
-          eventKey: '501',
+          eventKey: '4242:501',
           messageId: String(id),
           conversationId: '1001',
           conversationKind: 'direct',
@@ -273,7 +273,7 @@ describe('messages', () => {
     telegram.chats.say({ id: 9, first_name: 'Robot', is_bot: true }, 'beep', { chat: group });
     telegram.chats.say(ada, '', { chat: group, fields: { new_chat_members: [{ id: 1, first_name: 'X', is_bot: false }] } });
     telegram.push({ message: { message_id: 1, date: 1, chat: { id: -5, type: 'channel' }, from: { id: 3, first_name: 'x' }, text: 'for all' } });
-    await expect.poll(() => cursors.at(-1)).toBe('505');
+    await expect.poll(() => cursors.at(-1)).toBe('4242:505');
     expect(received.map(({ senderId, senderName, isBot }) => [senderId, senderName, isBot])).toEqual([
       [String(group), 'Lab (admin)', false],
       ['-100777', 'News', false],
@@ -317,8 +317,8 @@ describe('messages', () => {
     telegram.chats.change(ada.id, id, 'hello');
     await expect.poll(() => received.length).toBe(2);
     expect(received.map(({ text, messageId, edits, eventKey }) => [text, messageId, edits, eventKey])).toEqual([
-      ['helo', String(id), undefined, '501'],
-      ['hello', String(id), String(id), '502'],
+      ['helo', String(id), undefined, '4242:501'],
+      ['hello', String(id), String(id), '4242:502'],
     ]);
   });
 

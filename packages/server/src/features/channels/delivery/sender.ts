@@ -14,7 +14,7 @@ import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
   readonly bootId: string;
-  /** Claims a part, before anything of it leaves; one that is too old ends, with an alert. */
+  /** Claims a part, before anything of it leaves; one that is too old, or for another platform, ends with an alert. */
   readonly beginSend: Operation<
     SendBegin,
     { readonly is: 'begun' | 'taken' } | { readonly is: 'ended'; readonly state: DeliveryState; readonly alert: InboxMessage | undefined }
@@ -155,7 +155,8 @@ export class InstanceSender implements Sender {
   /** Claims a part; false when it is not pending any more, or too old. */
   async #begin(part: PartRow): Promise<boolean> {
     const { db, clock, bootId, beginSend } = this.#deps;
-    const start = await db.write(beginSend, { id: part.id, bootId, atMs: clock.now(), ageNowMs: clock.ageNow() });
+    const { channelType } = this.#options.platform.capabilities;
+    const start = await db.write(beginSend, { id: part.id, channelType, bootId, atMs: clock.now(), ageNowMs: clock.ageNow() });
     if (start.is === 'ended') {
       this.#retries.delete(part.id);
       if (start.alert !== undefined) this.#deps.announceAlert(start.alert);

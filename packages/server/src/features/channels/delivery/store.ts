@@ -94,20 +94,29 @@ const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p 
 
 export interface SendBegin {
   readonly id: string;
+  /** Platform of the instance now. */
+  readonly channelType: string;
   readonly bootId: string;
   readonly atMs: number;
   /** Time by which the part is too old. */
   readonly ageNowMs: number;
 }
 
-/** Claims a part, before anything of it leaves. Returns what it is then: `sending`, or ended because it is too old; undefined when it was not pending. */
-export async function beginSend(tx: Tx, { id, bootId, atMs, ageNowMs }: SendBegin): Promise<PartRow | undefined> {
+/**
+ * Claims a part, before anything of it leaves. Returns what it is then: `sending`, or ended because it is too old or for another platform;
+ * undefined when it was not pending.
+ */
+export async function beginSend(tx: Tx, { id, channelType, bootId, atMs, ageNowMs }: SendBegin): Promise<PartRow | undefined> {
   const row = await tx.get(byId, { id });
   if (row?.state !== 'pending') return undefined;
-  if (row.expiresAtMs > ageNowMs) return (await tx.run(begin, { id, bootId, atMs })).changes > 0 ? { ...row, state: 'sending' } : undefined;
-  const state = row.ambiguousSinceMs === null ? 'expired' : 'unknown';
-  const error = row.error ?? 'It could not be sent in time';
-  await endMessage(tx, row, { state, errorKind: row.errorKind ?? 'expired', error, atMs });
+  const isForOther = row.channelType !== channelType;
+  if (!isForOther && row.expiresAtMs > ageNowMs) {
+    const { changes } = await tx.run(begin, { id, bootId, atMs });
+    return changes > 0 ? { ...row, state: 'sending' } : undefined;
+  }
+  const state = row.ambiguousSinceMs !== null ? 'unknown' : isForOther ? 'rejected' : 'expired';
+  const error = isForOther ? `The channel is of the platform ${channelType} now` : (row.error ?? 'It could not be sent in time');
+  await endMessage(tx, row, { state, errorKind: isForOther ? 'replaced' : (row.errorKind ?? 'expired'), error, atMs });
   return { ...row, state, error };
 }
 

@@ -9,7 +9,11 @@ import { type OpenedPlatform, type OpenPlatform, platformOf } from './platforms.
 
 export interface InstanceDeps extends Core {
   readonly open: OpenPlatform;
-  readonly take: (instance: string, received: readonly ReceivedMessage[], cursor?: string) => Promise<readonly string[]>;
+  readonly take: (
+    from: { readonly instance: string; readonly channelType: string },
+    received: readonly ReceivedMessage[],
+    cursor?: string,
+  ) => Promise<readonly string[]>;
   readonly cursorOf: (instance: string) => Promise<string | undefined>;
   readonly createSender: (instance: string, platform: OpenedPlatform, onSent: () => void) => Sender;
 }
@@ -114,7 +118,7 @@ export class Instance {
     const ended = await adapter.run(disconnecting.signal, {
       cursor,
       take: async (received, reached) => {
-        const dropped = await take(this.name, received, reached);
+        const dropped = await take({ instance: this.name, channelType: this.config.type }, received, reached);
         for (const reason of dropped) this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
         if (received.length > 0) this.lastMessageAtMs = clock.now();
       },

@@ -91,7 +91,8 @@ export function createMessages(deps: MessagesDeps) {
 
   /** Returns what is to be stored of a message; a reason when nothing is. */
   async function plan(instance: string, config: InstanceConfig, message: ReceivedMessage): Promise<Intake | 'unmentioned'> {
-    const pairing = message.conversationKind === 'direct' ? await db.read(findPairing, { instance, senderId: message.senderId }) : undefined;
+    const { senderId, conversationKind } = message;
+    const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, channelType: config.type, senderId }) : undefined;
     const judgement = judge(message, config, pairing);
     if (judgement.is === 'unmentioned') return 'unmentioned';
     const to = destinationOf(instance, config, message);
@@ -120,15 +121,15 @@ export function createMessages(deps: MessagesDeps) {
 
   /** Decides again about a stored message: what was configured or approved may have changed. */
   async function planAgain(row: MessageRow): Promise<Intake> {
-    const { instance, senderId, conversationKind, attachmentsJson } = row;
+    const { instance, channelType, senderId, conversationKind, attachmentsJson } = row;
     const config = deps.configOf(instance);
-    if (config === undefined) return { row: { ...row, verdict: 'disabled' } };
-    const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, senderId }) : undefined;
+    if (config?.type !== channelType) return { row: { ...row, verdict: 'disabled' } };
+    const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, channelType, senderId }) : undefined;
     // It was answered, so it named the agent.
     const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true }, config, pairing);
     if (judgement.is === 'unmentioned') return { row };
     if (judgement.is !== 'turn') return { row: { ...row, verdict: judgement.is } };
-    const { channelType, conversationId, threadId } = row;
+    const { conversationId, threadId } = row;
     const files = attachmentsJson === null ? [] : (parseJson(attachmentsJson, { maxDepth: 3 }) as ReceivedAttachment[]);
     const to = { instance, channelType, conversationId, threadId, conversationKind };
     return planTurn({ ...row, verdict: 'turn', agentId: config.agent ?? agents.defaultId }, to, judgement.trust, pairing, files);
@@ -290,10 +291,14 @@ export function createMessages(deps: MessagesDeps) {
     /** Returns how far an instance has received. */
     cursorOf: (instance: string): Promise<string | undefined> => db.read(readCursor, { instance }),
     /** Stores messages; returns the reasons of those that started no turn. Rejects when they could not be stored. */
-    async take(instance: string, received: readonly ReceivedMessage[], cursor?: string): Promise<readonly string[]> {
-      // An instance with an earlier configuration may still be connected.
+    async take(
+      { instance, channelType }: { readonly instance: string; readonly channelType: string },
+      received: readonly ReceivedMessage[],
+      cursor?: string,
+    ): Promise<readonly string[]> {
       const config = deps.configOf(instance);
-      if (config === undefined) return received.map(() => 'disabled');
+      // One that was disabled or replaced may be connected for a moment: what it receives then waits at the platform, as what comes later.
+      if (config?.type !== channelType) throw new AppError('unavailable', `The channel ${instance} is being disconnected`);
       const allowed = received.map((message) => floods.take(`${instance} ${message.senderId}`).allowed);
       const plans = await Promise.all(
         received.map(async (message, index) => {

@@ -99,13 +99,14 @@ export function createRunMessage(deps: RunMessageDeps): {
   }
 
   /** Whether the sender may still write: what was configured or approved may have ended since. */
-  async function mayStill({ to: { instance, conversationKind }, senderId, trust }: MessageWork): Promise<boolean> {
+  async function mayStill({ to: { instance, channelType, conversationKind }, senderId, trust }: MessageWork): Promise<boolean> {
     const config = deps.configOf(instance);
-    if (config === undefined) return false;
+    if (config?.type !== channelType) return false;
+    if (conversationKind === 'shared' && config.groups.policy === 'disabled') return false;
     if (trust === 'owner') return config.owners.includes(senderId);
-    if (conversationKind === 'shared') return config.groups.policy === 'enabled';
+    if (conversationKind === 'shared') return true;
     if (trust === 'guest') return config.dm.policy === 'open';
-    return config.dm.allowFrom.includes(senderId) || (await db.read(findPairing, { instance, senderId }))?.principalId != null;
+    return config.dm.allowFrom.includes(senderId) || (await db.read(findPairing, { instance, channelType, senderId }))?.principalId != null;
   }
 
   /** Returns the files of a message: fetched once, and the same at each resume. */

@@ -279,15 +279,29 @@ const pairingColumns = [
   'expiresAtMs',
 ] as const;
 
-const pairingOf = query<{ instance: string; senderId: string }, PairingRow>(({ db, p }) =>
-  db.selectFrom('channelPairing').select(pairingColumns).where('instance', '=', p('instance')).where('senderId', '=', p('senderId')),
+type Paired = Pick<PairingRow, 'instance' | 'channelType' | 'senderId'>;
+
+const pairingOf = query<Paired, PairingRow>(({ db, p }) =>
+  db
+    .selectFrom('channelPairing')
+    .select(pairingColumns)
+    .where('instance', '=', p('instance'))
+    .where('senderId', '=', p('senderId'))
+    .where('channelType', '=', p('channelType')),
 );
 
-/** Returns the pairing of a sender, pending or approved. */
-export const findPairing = operation('channels.findPairing', (tx, input: { readonly instance: string; readonly senderId: string }) =>
-  tx.get(pairingOf, input),
+/** Returns the pairing of a sender, pending or approved: on another platform the same id is somebody else. */
+export const findPairing = operation('channels.findPairing', (tx, { instance, channelType, senderId }: Paired) =>
+  tx.get(pairingOf, { instance, channelType, senderId }),
 );
 
+const ofOtherPlatform = query<Paired>(({ db, p }) =>
+  db
+    .deleteFrom('channelPairing')
+    .where('instance', '=', p('instance'))
+    .where('senderId', '=', p('senderId'))
+    .where('channelType', '<>', p('channelType')),
+);
 const overdue = query<{ atMs: number }>(({ db, p }) =>
   db.deleteFrom('channelPairing').where('codeMac', 'is not', null).where('expiresAtMs', '<=', p('atMs')),
 );
@@ -307,8 +321,10 @@ const request = query<PairingRow>(({ db, each }) =>
 
 /** Stores a request; false when the sender has one, or too many others wait: then nothing is answered. */
 export async function requestPairing(tx: Tx, row: PairingRow): Promise<boolean> {
-  await tx.run(overdue, { atMs: row.requestedAtMs });
-  if (((await tx.get(pending, { instance: row.instance }))?.n ?? 0) >= maxRequests) return false;
+  const { instance, channelType, senderId, requestedAtMs } = row;
+  await tx.run(overdue, { atMs: requestedAtMs });
+  await tx.run(ofOtherPlatform, { instance, channelType, senderId });
+  if (((await tx.get(pending, { instance }))?.n ?? 0) >= maxRequests) return false;
   return (await tx.run(request, row)).changes > 0;
 }
 
