@@ -120,12 +120,11 @@ export function createRunMessage(deps: RunMessageDeps): {
     return fetched;
   }
 
-  /** Returns the preview of the answer, where the platform can edit and the operator wants it; one of an earlier run is continued. */
-  async function previewOf({ key }: WorkItem, work: MessageWork): Promise<Preview | undefined> {
+  /** Returns the preview of the answer, where the platform can edit and the operator wants it; `known` is that of an earlier run. */
+  function previewOf({ key }: WorkItem, work: MessageWork, known: string | undefined): Preview | undefined {
     const { instance, channelType, conversationKind } = work.to;
     const adapter = deps.adapterOf(instance);
     if (adapter?.edit === undefined || conversationKind === 'shared' || deps.configOf(instance)?.streaming !== 'edits') return undefined;
-    const known = await db.read(readPreview, { id: key });
     // Whether it was sent is not known: another one could be the second.
     if (known === '') return undefined;
     const save = (previewId: string) => db.write(savePreview, { id: key, previewId });
@@ -164,7 +163,9 @@ export function createRunMessage(deps: RunMessageDeps): {
           return { state: 'done' };
         }
         const files = await filesOf(item, work, call);
-        preview = await previewOf(item, work);
+        // The answer replaces it, also when the channel is not connected now.
+        const known = await db.read(readPreview, { id: item.key });
+        preview = previewOf(item, work, known);
         const outcome = await deps.turns.runDurably(
           {
             workId,
@@ -181,7 +182,7 @@ export function createRunMessage(deps: RunMessageDeps): {
             operation: 'interactive',
             refs: { messageId: item.key },
             settle: async (ended) => {
-              const previewId = await preview?.end();
+              const previewId = (await preview?.end()) ?? (known === '' ? undefined : known);
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
               const ending = endOf({ item, work, atMs: clock.now() }, ended);
