@@ -58,6 +58,20 @@ test('a stranger gets a code, is approved with it, and is answered from then on'
   expect(await healthOf()).toMatchObject({ channelType: 'telegram', connectionMode: 'poll', state: 'healthy', lastCheckedAt: expect.any(Number) });
 });
 
+test('codes cannot be guessed at once either', async () => {
+  await start();
+  telegram.chats.say(ada, 'hello');
+  await expect.poll(() => said()).toHaveLength(1);
+  const code = said()[0]?.slice(-8) ?? '';
+  const guesses = Array.from({ length: 40 }, () =>
+    server.client.call('channels.pair', { code: 'AAAAAAAA' }).catch(({ code: kind }: { code: string }) => kind),
+  );
+  const ends = await Promise.all(guesses);
+  expect(ends.filter((end) => end === 'not_found')).toHaveLength(5);
+  expect(ends.filter((end) => end === 'rate_limited')).toHaveLength(35);
+  await expect(server.client.call('channels.pair', { code })).rejects.toMatchObject({ code: 'rate_limited' });
+});
+
 test('in a group it answers those who name it, where they did', async () => {
   telegram.chats.addGroup({ id: group, title: 'Lab', isForum: true, members: [ada, eve], bot: 'administrator' });
   const topic = telegram.chats.addTopic(group, 'Plans', ada);

@@ -1,8 +1,9 @@
 import { createHmac, randomInt } from 'node:crypto';
-import type { ResultInput } from '@gatehouse/contract';
+import type { Params, ResultInput } from '@gatehouse/contract';
 import type { ReceivedAttachment, ReceivedMessage } from '../../../channels/port.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
 import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
@@ -217,6 +218,24 @@ export function createMessages(deps: MessagesDeps) {
     return { row: { ...row, verdict: 'pairing' }, pairing, reply };
   }
 
+  let lastPairing: Promise<unknown> = Promise.resolve();
+  async function pair({ code, person }: Params<'channels.pair'>, call: CallContext): Promise<ResultInput<'channels.pair'>> {
+    const { principalId: caller } = call.identity;
+    const quota = wrongCodes.peek(caller);
+    if (!quota.allowed) throw new AppError('rate_limited', 'Too many wrong codes', { retryAfterMs: quota.resetMs });
+    const atMs = clock.now();
+    const audit = auditRow(call, atMs, { actionType: 'channels.pair', classification: 'security' });
+    const personPrincipalId = person === undefined ? null : deps.principalOfPerson(person);
+    const row = await db.write(approvePairing, { codeMac: macOf(code), person: person ?? null, personPrincipalId, audit, atMs });
+    if (row === undefined) {
+      wrongCodes.take(caller);
+      throw new AppError('not_found', 'No request has this code: it is wrong, used, or older than an hour', { param: 'code' });
+    }
+    announceAudit(bus, { ...audit, target: row.id });
+    greet(row);
+    return shownPairing(row);
+  }
+
   const methods: Methods = {
     'channels.messages': async ({ channel_instance_id: instance = null, offset, limit }) => {
       const { rows, total } = await db.read(listMessages, { instance, offset, limit });
@@ -240,21 +259,11 @@ export function createMessages(deps: MessagesDeps) {
       const { rows, total } = await db.read(listPairings, { state, atMs: clock.now(), offset, limit });
       return { pairings: rows.map(shownPairing), total };
     },
-    'channels.pair': async ({ code, person }, call) => {
-      const { principalId: caller } = call.identity;
-      const quota = wrongCodes.peek(caller);
-      if (!quota.allowed) throw new AppError('rate_limited', 'Too many wrong codes', { retryAfterMs: quota.resetMs });
-      const atMs = clock.now();
-      const audit = auditRow(call, atMs, { actionType: 'channels.pair', classification: 'security' });
-      const personPrincipalId = person === undefined ? null : deps.principalOfPerson(person);
-      const row = await db.write(approvePairing, { codeMac: macOf(code), person: person ?? null, personPrincipalId, audit, atMs });
-      if (row === undefined) {
-        wrongCodes.take(caller);
-        throw new AppError('not_found', 'No request has this code: it is wrong, used, or older than an hour', { param: 'code' });
-      }
-      announceAudit(bus, { ...audit, target: row.id });
-      greet(row);
-      return shownPairing(row);
+    // One after the other: many at once would all be within the limit.
+    'channels.pair': (params, call) => {
+      const paired = lastPairing.then(() => pair(params, call));
+      lastPairing = paired.catch(() => {});
+      return paired;
     },
     'channels.unpair': async ({ pairingId }, call) => {
       const audit = auditRow(call, clock.now(), { actionType: 'channels.unpair', classification: 'security', target: pairingId });
