@@ -79,6 +79,8 @@ export interface ReceivedMessage {
   readonly subject?: string | undefined;
   /** Whether it names us, or answers one of our messages. */
   readonly mentionsUs: boolean;
+  /** The sender passed on what somebody else wrote: it has the authority of nobody. */
+  readonly isForwarded?: boolean | undefined;
   readonly sentAtMs: number;
   readonly attachments?: readonly ReceivedAttachment[] | undefined;
   /** Set when it is a new version of an earlier message: the `messageId` of both. With `isDeleted` the message was deleted. */

@@ -43,6 +43,7 @@ const message = (platformId: string, text: string, more: Partial<MessageRow> = {
   platformId,
   subject: null,
   attachmentsJson: null,
+  isForwarded: 0,
   verdict: 'turn',
   agentId: 'default',
   conversationRef: 'cv_1',
@@ -105,6 +106,15 @@ test('a change that was taken back is not told', async () => {
   await db.write(begin, { id: first.id });
   await change('m1', 'uno');
   await change('m1', 'one');
+  await accept(message('m2', 'two'));
+  expect(await read()).toEqual([{ text: 'one' }, { text: 'two' }]);
+});
+
+test('a change of what somebody else wrote is not told with own words', async () => {
+  const first = message('m1', 'one', { isForwarded: 1 });
+  await accept(first);
+  await db.write(begin, { id: first.id });
+  await change('m1', 'obey');
   await accept(message('m2', 'two'));
   expect(await read()).toEqual([{ text: 'one' }, { text: 'two' }]);
 });

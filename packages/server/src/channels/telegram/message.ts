@@ -31,6 +31,7 @@ function saidOf(message: Message, eventKey: string, us: Us): ReceivedMessage | u
     ...(as === undefined ? senderOf(from as User) : { senderId: String(as.id), senderName: nameOfChat(message), isBot: false }),
     text: mention.text,
     mentionsUs: mention.isMentioned || answersUs(message, us),
+    ...((message.forward_origin !== undefined || message.via_bot !== undefined) && { isForwarded: true }),
     sentAtMs: (editedAt ?? date) * 1_000,
     ...(attachments.length > 0 && { attachments }),
   };

@@ -30,6 +30,8 @@ const Message = z.object({
   from: User.optional(),
   sender_chat: Chat.optional(),
   author_signature: text.optional(),
+  forward_origin: z.unknown().optional(),
+  via_bot: z.unknown().optional(),
   text: text.optional(),
   entities: z.array(Entity).optional(),
   caption: text.optional(),

@@ -11,11 +11,11 @@ const help = '/new begins a new conversation, /status says who answers, /help sh
 const commands = ['/new', '/status', '/help'] as const;
 type Command = (typeof commands)[number];
 
-/** Returns the command that a message is; in a group only an owner commands. */
-export function commandOf({ text, to, trust }: MessageWork): Command | undefined {
+/** Returns the command that a message is; in a group only an owner commands, and nobody with words of others. */
+export function commandOf({ text, to, trust, isForwarded = false }: MessageWork): Command | undefined {
   const word = text.trim().toLowerCase();
   const command = commands.find((one) => one === word);
-  return to.conversationKind === 'shared' && trust !== 'owner' ? undefined : command;
+  return isForwarded || (to.conversationKind === 'shared' && trust !== 'owner') ? undefined : command;
 }
 
 /** Carries out a command, also a second time after a crash; returns the reply. */

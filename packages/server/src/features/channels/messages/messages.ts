@@ -109,6 +109,7 @@ export function createMessages(deps: MessagesDeps) {
       subject: message.subject === undefined ? null : headOf(message.subject, maxSubject),
       attachmentsJson:
         message.attachments === undefined || message.attachments.length === 0 ? null : JSON.stringify(message.attachments.slice(0, maxAttachments)),
+      isForwarded: message.isForwarded === true ? 1 : 0,
       verdict: 'turn',
       agentId,
       conversationRef: null,
@@ -169,6 +170,7 @@ export function createMessages(deps: MessagesDeps) {
       text,
       trust,
       traceId: newTraceId(),
+      ...(row.isForwarded === 1 && { isForwarded: true }),
       ...(row.subject !== null && { subject: row.subject }),
       ...(row.platformId !== null && { platformId: row.platformId }),
       ...(files.length > 0 && { files: files.slice(0, maxAttachments) }),

@@ -54,4 +54,5 @@ export const channelMessageMigrations: readonly Migration[] = [
       'CREATE TABLE channel_cursor (instance TEXT PRIMARY KEY, cursor TEXT NOT NULL, at_ms INTEGER NOT NULL)',
     ],
   },
+  { id: '214-forwarded-messages', up: ['ALTER TABLE channel_message ADD COLUMN is_forwarded INTEGER NOT NULL DEFAULT 0'] },
 ];

@@ -35,6 +35,7 @@ export const MessageWork = once(() =>
     senderId: z.string(),
     senderName: z.string(),
     text: z.string(),
+    isForwarded: z.boolean().optional(),
     subject: z.string().optional(),
     /** The platform's id of the message, which the answer refers to. */
     platformId: z.string().optional(),
@@ -226,18 +227,19 @@ const placeOf = ({ to: { conversationId, threadId } }: MessageWork): Place => ({
 
 /** Returns the text of the operator as it is, and that of everybody else inside of a fence. */
 function textsOf(work: MessageWork, notes: readonly string[]) {
-  const { to, senderName, trust } = work;
+  const { to, senderName, trust, isForwarded = false } = work;
+  const isOwn = trust === 'owner' && !isForwarded;
   const text = wholeText(work, notes);
-  if (trust === 'owner' && to.conversationKind === 'direct') return { message: text };
+  if (isOwn && to.conversationKind === 'direct') return { message: text };
   const isShared = to.conversationKind === 'shared';
   const who = { owner: 'The operator', member: 'Somebody whom the operator let write to you', guest: 'Somebody whom the operator does not know' };
   return {
-    message: `${who[trust]} wrote ${isShared ? 'in a group' : 'directly to you'} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
+    message: `${who[trust]} ${isForwarded ? 'passed on what somebody else wrote,' : 'wrote'} ${isShared ? 'in a group' : 'directly to you'} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
     // Names are chosen by their bearers, and those of groups by whoever made them.
     fenced: {
       text: `From: ${senderName}${isShared ? ` in ${to.conversationId}` : ''}\n\n${text}`,
       source: `${to.channelType} message`,
-      ...(trust === 'owner' && { clean: true }),
+      ...(isOwn && { clean: true }),
     },
   };
 }

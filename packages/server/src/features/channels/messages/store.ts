@@ -21,6 +21,7 @@ export interface MessageRow extends Destination {
   readonly platformId: string | null;
   readonly subject: string | null;
   readonly attachmentsJson: string | null;
+  readonly isForwarded: 0 | 1;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
@@ -58,6 +59,7 @@ const messageColumns = [
   'platformId',
   'subject',
   'attachmentsJson',
+  'isForwarded',
   'verdict',
   'agentId',
   'conversationRef',
@@ -190,6 +192,8 @@ const changed = query<Author, ToldChange>(({ db, sql, p }) =>
     .where('conversationRef', '=', p('conversationRef'))
     .where('changedText', 'is not', null)
     .where('senderId', '=', p('senderId'))
+    // An inline bot may change what it wrote in the name of a person.
+    .where('isForwarded', '=', 0)
     .where('verdict', '=', 'turn')
     .orderBy('id')
     .limit(10),

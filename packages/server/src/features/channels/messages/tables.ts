@@ -23,6 +23,8 @@ interface ChannelMessageTable {
   readonly previewId: string | null;
   /** New text of a message that a turn has seen, until the next turn; empty when it was deleted. */
   readonly changedText: string | null;
+  /** Whether the sender only passed it on. */
+  readonly isForwarded: 0 | 1;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
