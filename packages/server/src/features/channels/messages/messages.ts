@@ -98,17 +98,17 @@ export function createMessages(deps: MessagesDeps) {
     if (judgement.is === 'unmentioned') return 'unmentioned';
     const to = destinationOf(instance, config, message);
     const agentId = config.agent ?? agents.defaultId;
+    const files = filesOf(message);
     const row: MessageRow = {
       ...to,
       id: nextId('cm', clock.now()),
       eventKey: message.eventKey ?? null,
       senderId: message.senderId,
       senderName: nameOf(message),
-      text: headOf(message.text, maxText),
+      text: textOf(message),
       platformId: message.messageId ?? null,
       subject: message.subject === undefined ? null : headOf(message.subject, maxSubject),
-      attachmentsJson:
-        message.attachments === undefined || message.attachments.length === 0 ? null : JSON.stringify(message.attachments.slice(0, maxAttachments)),
+      attachmentsJson: files.length === 0 ? null : JSON.stringify(files),
       isForwarded: message.isForwarded === true ? 1 : 0,
       verdict: 'turn',
       agentId,
@@ -116,7 +116,7 @@ export function createMessages(deps: MessagesDeps) {
       sentAtMs: message.sentAtMs,
       receivedAtMs: clock.now(),
     };
-    if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing, message.attachments ?? []);
+    if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing, files);
     if (judgement.is === 'pairing') return planPairing(row, to);
     return { row: { ...row, verdict: judgement.is } };
   }
@@ -173,7 +173,7 @@ export function createMessages(deps: MessagesDeps) {
       ...(row.isForwarded === 1 && { isForwarded: true }),
       ...(row.subject !== null && { subject: row.subject }),
       ...(row.platformId !== null && { platformId: row.platformId }),
-      ...(files.length > 0 && { files: files.slice(0, maxAttachments) }),
+      ...(files.length > 0 && { files: [...files] }),
     };
     const work = {
       // Work of one commit is claimed in the order of its ids.
@@ -331,15 +331,25 @@ export function createMessages(deps: MessagesDeps) {
   };
 }
 
-/** Returns a name that is safe to show in one line: without control characters and marks of direction. */
-const nameOf = ({ senderName, senderId }: ReceivedMessage): string =>
-  headOf(
-    senderName
-      .toWellFormed()
-      .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
-      .trim() || senderId,
-    maxName,
-  );
+/** Returns a text as one line that is safe to show: without control characters and marks of direction. */
+const oneLine = (text: string): string =>
+  text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .trim();
+
+const nameOf = ({ senderName, senderId }: ReceivedMessage): string => headOf(oneLine(senderName) || senderId, maxName);
+
+const filesOf = ({ attachments = [] }: ReceivedMessage): ReceivedAttachment[] =>
+  attachments.slice(0, maxAttachments).map((file) => ({ ...file, name: headOf(oneLine(file.name), maxName) }));
+
+/** Returns what an agent reads: the text, and how many files it does not get. */
+function textOf({ text, attachments = [] }: ReceivedMessage): string {
+  const more = attachments.length - maxAttachments;
+  return more > 0
+    ? `${headOf(text, maxText)}\n\n[${more} more files are not shown: at most ${maxAttachments} of a message are]`
+    : headOf(text, maxText);
+}
 
 /** Returns what places a reply next to a message, on platforms where texts have subjects. */
 const threadOf = ({ subject, platformId }: MessageRow) => (subject === null ? {} : { subject, replyTo: platformId ?? undefined });

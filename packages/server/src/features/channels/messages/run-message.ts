@@ -88,6 +88,8 @@ export function createRunMessage(deps: RunMessageDeps): {
 } {
   const { db, clock, log, delivery } = deps;
   const active = new Map<string, number>();
+  /** The last message of each conversation that is being prepared. */
+  const preparing = new Map<string, Promise<unknown>>();
   const count = (instance: string, change: 1 | -1) => active.set(instance, (active.get(instance) ?? 0) + change);
 
   /** Alerts the operator that an accepted message gets no answer. */
@@ -119,6 +121,20 @@ export function createRunMessage(deps: RunMessageDeps): {
     const fetched = await fetchFiles(files, { adapter: deps.adapterOf(to.instance), agentId: target.agentId, isLastTry, call }, deps);
     await db.write(saveFiles, { id: key, filesJson: JSON.stringify(fetched) });
     return fetched;
+  }
+
+  /** Returns what a turn needs that is not in its work: one message of a conversation after the other, so that a file keeps no message from its place. */
+  async function prepare(item: WorkItem, work: MessageWork, call: CallContext) {
+    const { ref } = work.target;
+    const before = preparing.get(ref);
+    async function run() {
+      await before;
+      return { files: await filesOf(item, work, call), known: await db.read(readPreview, { id: item.key }) };
+    }
+    const prepared = run();
+    const settled = prepared.catch(() => {}).finally(() => preparing.get(ref) === settled && preparing.delete(ref));
+    preparing.set(ref, settled);
+    return prepared;
   }
 
   /** Returns the preview of the answer, where the platform can edit and the operator wants it; `known` is that of an earlier run. */
@@ -163,9 +179,8 @@ export function createRunMessage(deps: RunMessageDeps): {
           await delivery.send(messageTo(item, work, text, null));
           return { state: 'done' };
         }
-        const files = await filesOf(item, work, call);
-        // The answer replaces it, also when the channel is not connected now.
-        const known = await db.read(readPreview, { id: item.key });
+        // The answer replaces a known preview, also when the channel is not connected now.
+        const { files, known } = await prepare(item, work, call);
         preview = previewOf(item, work, known);
         const outcome = await deps.turns.runDurably(
           {
