@@ -2,7 +2,15 @@ import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
-import { type ChannelSetup, channelSetups, setupEntry, type SetupField, setupSecretName, type SetupValues } from '@gatehouse/contract/channel-setup';
+import {
+  type ChannelSetup,
+  channelSetups,
+  setupConflict,
+  setupEntry,
+  type SetupField,
+  setupSecretName,
+  type SetupValues,
+} from '@gatehouse/contract/channel-setup';
 import { type Command, Option } from 'commander';
 import { connect } from '../connection/target.ts';
 import { exitCode, type SetExit } from '../exit-codes.ts';
@@ -61,6 +69,9 @@ interface Wanted {
 }
 
 async function addChannel({ type, name, setup, flags }: Wanted, io: Io, setExit: SetExit): Promise<void> {
+  const { client } = await connect(flags, io);
+  const conflict = setupConflict(type, name, (await client.call('channels.list', {})).channels);
+  if (conflict !== undefined) throw usageError(`${conflict}.`);
   const values = await valuesOf(setup.fields, flags, io);
   const secrets = setup.fields.filter(({ kind, onlyWith }) => kind === 'secret' && (onlyWith === undefined || values[onlyWith] !== undefined));
   const command = `gatehouse channels add ${type} ${name} …`;
@@ -69,7 +80,6 @@ async function addChannel({ type, name, setup, flags }: Wanted, io: Io, setExit:
     command,
     io,
   );
-  const { client } = await connect(flags, io);
   for (const [index, field] of secrets.entries()) {
     await client.call('env.set', { key: setupSecretName(name, field), value: given[index] ?? '' });
     values[field.paths[0]] = given[index];

@@ -32,5 +32,16 @@ test.skipIf(!hasIrcServer('ngircd'))('channels: one is added, people are approve
     code: 1,
     out: expect.stringContaining('not connected: 127.0.0.1:9: ECONNREFUSED'),
   });
+  const again = await run(...add, '--port', '9');
+  expect([again.code, again.err]).toEqual([2, expect.stringContaining('net exists: choose another name.')]);
+  for (const name of ['net.dm', '__proto__', 'gateway'])
+    expect((await run('channels', 'add', 'irc', name, '--host', 'h', '--nick', 'n')).err).toContain('is not a name for a channel');
+  await server.client.call('config.set', {
+    path: 'channels.a_b',
+    value: { type: 'telegram', token: '1:x', apiUrl: 'http://127.0.0.1:9', enabled: false },
+    confirm: true,
+  });
+  const like = await user.run({ args: ['channels', 'add', 'telegram', 'a-b'], env, input: 'other\n' });
+  expect(like.err).toContain('a-b is too like a_b: choose another name.');
   expect((await run('channels', 'add', 'telegraph', 'x', '--host', 'h', '--nick', 'n')).err).toContain('Did you mean telegram?');
 });

@@ -112,6 +112,31 @@ export function setupSecretName(channel: string, field: SetupField): string {
   return `CHANNEL_${channel}_${key.replaceAll(/([a-z])([A-Z])/g, '$1_$2')}`.replaceAll('-', '_').toUpperCase();
 }
 
+/** A channel that exists. */
+interface Existing {
+  readonly channelInstanceId: string;
+  readonly channelType: string;
+  readonly state: string;
+}
+
+const secretNamesOf = (type: string, channel: string): string[] => {
+  const fields: readonly SetupField[] = Object.entries<ChannelSetup>(channelSetups).find(([one]) => one === type)?.[1].fields ?? [];
+  return fields.filter(({ kind }) => kind === 'secret').map((field) => setupSecretName(channel, field));
+};
+
+/** Returns why a channel cannot be added, before anything of another one is replaced; one of its type that fails to connect may be set up again. */
+export function setupConflict(type: string, name: string, existing: readonly Existing[]): string | undefined {
+  if (!/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/.test(name) || name === 'gateway')
+    return `${name} is not a name for a channel: expected 1 to 32 lower-case letters, digits, "-" or "_"`;
+  const secrets = new Set(secretNamesOf(type, name));
+  for (const { channelInstanceId: other, channelType, state } of existing) {
+    if (other === name && (channelType !== type || state === 'healthy' || state === 'disabled')) return `${name} exists: choose another name`;
+    if (other !== name && secretNamesOf(channelType, other).some((one) => secrets.has(one)))
+      return `${name} is too like ${other}: choose another name`;
+  }
+  return undefined;
+}
+
 /** Returns the entry `channels.<name>` of a new channel; secrets are references. */
 export function setupEntry(type: string, channel: string, fields: readonly SetupField[], values: SetupValues): Record<string, unknown> {
   const entry: Record<string, unknown> = { type };

@@ -1,4 +1,12 @@
-import { type ChannelSetup, channelSetups, setupEntry, type SetupField, setupSecretName, type SetupValues } from '@gatehouse/contract/channel-setup';
+import {
+  type ChannelSetup,
+  channelSetups,
+  setupConflict,
+  setupEntry,
+  type SetupField,
+  setupSecretName,
+  type SetupValues,
+} from '@gatehouse/contract/channel-setup';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -41,6 +49,8 @@ function SetupForm({ onClose, onAdded }: { readonly onClose: () => void; readonl
   const fields = setup.fields.filter(({ onlyWith }) => onlyWith === undefined || (values[onlyWith] ?? '') !== '');
   const add = () =>
     run(async () => {
+      const conflict = setupConflict(type, name, (await client.call('channels.list', {})).channels);
+      if (conflict !== undefined) throw new Error(conflict);
       for (const field of fields)
         if (field.kind === 'secret') await client.call('env.set', { key: setupSecretName(name, field), value: values[field.paths[0]] ?? '' });
       await client.call('config.set', { path: `channels.${name}`, value: setupEntry(type, name, fields, typed(fields, values)), confirm: true });
