@@ -1,5 +1,5 @@
 import type { PartRow } from '../../../packages/server/src/features/channels/delivery/api.ts';
-import { beginSend, decidePart, enqueueParts, pruneParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
+import { decidePart, enqueueParts, pruneParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
 import {
   approvePairing,
   type MessageRow,
@@ -8,7 +8,7 @@ import {
   removePairing,
 } from '../../../packages/server/src/features/channels/messages/store.ts';
 import { acceptChannelMessages } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
-import { finishChannelSend, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
+import { beginChannelSend, finishChannelSend, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
 import { agentId, atMs, differs, driver, type Driver, liveBoot, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
 
 interface Round {
@@ -33,7 +33,7 @@ const messageOf = (names: Names, index: number | string, eventKey: string): Mess
   platformId: null,
   subject: null,
   attachmentsJson: null,
-
+  isForwarded: 0,
   verdict: 'turn',
   agentId,
   conversationRef: null,
@@ -153,7 +153,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
   name: 'messages to channels',
   async prepare(db, names) {
     await db.write(enqueueParts, { parts: [partOf(names, 'dead'), partOf(names, 'dead', 2)] });
-    await db.write(beginSend, { id: names.id('ob', 'dead-1'), bootId: 'boot-dead', atMs });
+    await db.write(beginChannelSend, { id: names.id('ob', 'dead-1'), channelType: 'irc', bootId: 'boot-dead', atMs, ageNowMs: atMs });
     return { round: names.round };
   },
   async run(writer, { round }, side) {
@@ -166,7 +166,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         await writer.write(enqueueParts, { parts: [partOf(names, index), partOf(names, index, 2)] });
         const id = names.id('ob', `${index}-1`);
         const bootId = `${liveBoot}-${side}`;
-        if (valueOf(await writer.write(beginSend, { id, bootId, atMs })) !== true) return;
+        if (valueOf(await writer.write(beginChannelSend, { id, channelType: 'irc', bootId, atMs, ageNowMs: atMs }))?.is !== 'begun') return;
         begun += 1;
         const end = valueOf(await writer.write(finishChannelSend, { id, bootId, is: index === 0 ? 'unknown' : 'accepted', atMs }));
         if (end !== undefined) finished += 1;

@@ -5,7 +5,7 @@ import {
   findChanged,
   keepChange,
   markFull,
-  markTold,
+  markReported,
   markTurn,
   type MessageChange,
   messageKind,
@@ -72,7 +72,7 @@ export const retryChannelMessage = operation(
 );
 
 /**
- * A message that waits for its turn gets its new text, or is dropped, and one that has none yet is answered as it is then. What a turn has seen
+ * A message whose turn has not started gets its new text, or is dropped, and one without a turn is answered as it is then. What a turn has seen
  * becomes a note for the next one.
  */
 async function changeMessage(tx: Tx, change: MessageChange): Promise<void> {
@@ -87,17 +87,17 @@ async function changeMessage(tx: Tx, change: MessageChange): Promise<void> {
   else if (!isWaiting) await keepChange(tx, { id, text: text === was ? null : text });
 }
 
-/** Starts the turn of a message, which is told what its author has changed; a full queue refuses before it writes anything. */
+/** Starts the turn of a message, with what its author has changed; a full queue refuses before it writes anything. */
 async function acceptIfFits(tx: Tx, row: MessageRow, work: NewWork): Promise<boolean> {
   const changes = await readChanges(tx, row);
-  const told = changes.map(({ was, now }) => ({ was, now }));
+  const reported = changes.map(({ was, now }) => ({ was, now }));
   try {
-    await acceptWork(tx, changes.length === 0 ? work : { ...work, payload: Object.assign({}, work.payload, { changes: told }) });
+    await acceptWork(tx, changes.length === 0 ? work : { ...work, payload: Object.assign({}, work.payload, { changes: reported }) });
   } catch (error) {
     if (error instanceof AppError && error.code === 'unavailable') return false;
     throw error;
   }
-  await markTold(tx, changes);
+  await markReported(tx, changes);
   return true;
 }
 

@@ -87,7 +87,7 @@ test('a message that its sender deleted while it had no turn is not answered lat
   expect(await read()).toEqual([{ text: 'next' }]);
 });
 
-test('a change is told by the next turn, also when the queue refused the message before it', async () => {
+test('a change is reported to the next turn, also when the queue refused the message before it', async () => {
   const first = message('m1', 'one');
   await accept(first);
   await db.write(begin, { id: first.id });
@@ -100,7 +100,7 @@ test('a change is told by the next turn, also when the queue refused the message
   expect(await read()).toEqual([{ text: 'one' }, { text: 'three', changes: [{ was: 'one', now: 'uno' }] }]);
 });
 
-test('a change that was taken back is not told', async () => {
+test('a change that was taken back is not reported', async () => {
   const first = message('m1', 'one');
   await accept(first);
   await db.write(begin, { id: first.id });
@@ -110,7 +110,7 @@ test('a change that was taken back is not told', async () => {
   expect(await read()).toEqual([{ text: 'one' }, { text: 'two' }]);
 });
 
-test('a change of what somebody else wrote is not told with own words', async () => {
+test('a change of a forwarded text is not reported as a change of its sender', async () => {
   const first = message('m1', 'one', { isForwarded: 1 });
   await accept(first);
   await db.write(begin, { id: first.id });

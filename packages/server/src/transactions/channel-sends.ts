@@ -56,7 +56,7 @@ async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: stri
   return message;
 }
 
-/** After an outage many are too old at once: one alert a day tells of those of an instance. */
+/** After an outage many are too old at once: one alert a day reports those of an instance. */
 async function alertOfExpired(tx: Tx, { channelType, instance, agentId, principalId }: PartRow, atMs: number): Promise<InboxMessage | undefined> {
   const day = String(Math.floor(atMs / dayMs));
   const message: InboxMessage = {

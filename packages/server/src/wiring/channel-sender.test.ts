@@ -226,7 +226,7 @@ test.each([-3_600_000, -1_000, 3_600_000])(
   },
 );
 
-test('what could not be sent in time is reported: a message that may have been sent by itself, others once a day', async () => {
+test('what could not be sent in time is reported: each message that may have been sent, others once a day', async () => {
   const fake: Fake = { results: [cut, down], found: [{ is: 'unclear', text: 'down', retry: true }], seen: [] };
   await enqueue('ada');
   sender(fake, { canLookUp: true });
@@ -263,7 +263,7 @@ test('a database that refuses writes for minutes blocks no conversation for long
   expect(await states()).toEqual(['accepted']);
 });
 
-test('many conversations that wait for their limits delay no other one', async () => {
+test('many conversations at their limits delay no other one', async () => {
   const limit: SendResult = { is: 'notSent', text: 'limit', retryAfterMs: 600_000 };
   const fake: Fake = { results: [...Array.from({ length: 300 }, () => limit), sent], found: [], seen: [] };
   await enqueue(...Array.from({ length: 300 }, (_, n) => `c${n}`));

@@ -139,7 +139,7 @@ export class Poll {
   }
 }
 
-/** Returns the last update that is stored. Each bot counts by itself: the number of another one would confirm what nobody has received. */
+/** Returns the last update that is stored. Each bot has its own numbers: that of another one would confirm what nobody has received. */
 function lastOf(cursor: string | undefined, us: Us): number | undefined {
   const [, bot, last] = /^(\d+):(\d{1,15})$/.exec(cursor ?? '') ?? [];
   return bot === String(us.id) ? Number(last) : undefined;

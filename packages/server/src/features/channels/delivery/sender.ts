@@ -181,7 +181,7 @@ export class InstanceSender implements Sender {
     const { keyWindowMs = 0 } = this.#options.platform;
     if (ambiguousSinceMs === null) return true;
     const { clock } = this.#deps;
-    // One clock may have been set back, the other stands still while the machine sleeps.
+    // One clock may have been set back, the other does not count while the machine sleeps.
     const since = this.#retries.get(id)?.ambiguousAt;
     const ageMs = Math.max(clock.now() - ambiguousSinceMs, since === undefined ? -1 : clock.monotonic() - since);
     return ageMs >= 0 && ageMs < keyWindowMs;

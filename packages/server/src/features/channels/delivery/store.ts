@@ -75,13 +75,13 @@ const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
       sql<boolean>`id in (select min(id) from outbound_message where instance = ${p('instance')} and state in ('pending', 'sending')
         group by conversation_id, thread_id)`,
     )
-    // What waits for its time keeps nothing else from being read.
+    // A part that is not due keeps no other one from being read.
     .orderBy('notBeforeMs')
     .orderBy('id')
     .limit(256),
 );
 
-/** Returns the oldest open part of each conversation of an instance, those first that wait for the longest. */
+/** Returns the oldest open part of each conversation of an instance, by the time at which each is due. */
 export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartRow[]> => tx.all(heads, input));
 
 const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p }) =>

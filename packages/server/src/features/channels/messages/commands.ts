@@ -11,7 +11,7 @@ const help = '/new begins a new conversation, /status says who answers, /help sh
 const commands = ['/new', '/status', '/help'] as const;
 type Command = (typeof commands)[number];
 
-/** Returns the command that a message is; in a group only an owner commands, and nobody with words of others. */
+/** Returns the command that a message is; in a group only an owner commands, and nobody with a forwarded text. */
 export function commandOf({ text, to, trust, isForwarded = false }: MessageWork): Command | undefined {
   const word = text.trim().toLowerCase();
   const command = commands.find((one) => one === word);

@@ -250,7 +250,7 @@ function textsOf(work: MessageWork, notes: readonly string[]) {
   const who = { owner: 'The operator', member: 'Somebody whom the operator let write to you', guest: 'Somebody whom the operator does not know' };
   return {
     message: `${who[trust]} ${isForwarded ? 'passed on what somebody else wrote,' : 'wrote'} ${isShared ? 'in a group' : 'directly to you'} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
-    // Names are chosen by their bearers, and those of groups by whoever made them.
+    // People choose their names, and those of groups.
     fenced: {
       text: `From: ${senderName}${isShared ? ` in ${to.conversationId}` : ''}\n\n${text}`,
       source: `${to.channelType} message`,

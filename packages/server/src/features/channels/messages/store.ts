@@ -185,7 +185,7 @@ export async function keepChange(tx: Tx, { id, text }: { readonly id: string; re
 
 type Author = Pick<MessageRow, 'conversationRef' | 'senderId'>;
 
-const changed = query<Author, ToldChange>(({ db, sql, p }) =>
+const changed = query<Author, SeenChange>(({ db, sql, p }) =>
   db
     .selectFrom('channelMessage')
     .select(['id', 'text as was', sql<string>`changed_text`.as('now')])
@@ -199,20 +199,20 @@ const changed = query<Author, ToldChange>(({ db, sql, p }) =>
     .limit(10),
 );
 
-/** A change that a turn is told; `now` is empty for a deleted message. */
-export interface ToldChange {
+/** A change that is reported to a turn; `now` is empty for a deleted message. */
+export interface SeenChange {
   readonly id: string;
   readonly was: string;
   readonly now: string;
 }
 
 /** Returns what the author of a message has changed since: in a group the words of one person never come with those of another. */
-export async function readChanges(tx: Tx, { conversationRef, senderId }: Author): Promise<ToldChange[]> {
+export async function readChanges(tx: Tx, { conversationRef, senderId }: Author): Promise<SeenChange[]> {
   return conversationRef === null ? [] : tx.all(changed, { conversationRef, senderId });
 }
 
-/** Notes that a turn is told these changes. */
-export async function markTold(tx: Tx, changes: readonly ToldChange[]): Promise<void> {
+/** Marks changes that are reported to a turn. */
+export async function markReported(tx: Tx, changes: readonly SeenChange[]): Promise<void> {
   for (const { id, now, was } of changes) {
     await tx.run(setChange, { id, changedText: null });
     await tx.run(setText, { id, text: now === '' ? was : now });
