@@ -16,7 +16,7 @@ import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
-import { wireChannels } from './wiring/channels.ts';
+import { type Channels, wireChannels, wireOutbox } from './wiring/channels.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
 import { wireEvaluation } from './wiring/evaluation.ts';
@@ -60,6 +60,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     unattended: new Late<Unattended>('unattended work'),
     stops: new Late<Stops>('stops'),
     delegation: new Late<Delegation>('delegation'),
+    channels: new Late<Channels>('channels'),
   };
 
   const events = building.use(await createEvents(core('events')));
@@ -72,7 +73,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
-  const inbox = createInbox(assembly);
+  const outbox = wireOutbox(assembly, (instance) => late.channels.value.wake(instance));
+  const inbox = createInbox({ ...core('inbox'), delivery: outbox.api });
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
     owners: tokens.owners,
@@ -142,6 +144,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       isBusy: (ref) => lanes.of(ref).running,
       turns: turns.api,
       inbox: inbox.api,
+      endpoints: outbox.endpoints,
       memory: memory.life,
       fence: fence.wrap,
       identityOf,
@@ -150,7 +153,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       onClaimEnd: keptLanes.claimEnded,
     }),
   );
-  const channels = wireChannels(assembly, {
+  const channels = late.channels.set(
+ wireChannels(assembly, {
+    outbox,
     agents: agents.api,
     turns: turns.api,
     durable: unattended.durable,
@@ -159,7 +164,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     media: media.api,
     reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
     principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
-  });
+  }));
   const stops = late.stops.set(
     createStops({
       log: log.module('approvals'),
@@ -180,6 +185,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       autonomy: autonomy.api,
       durable: unattended.durable,
       inbox: inbox.api,
+      endpoints: outbox.endpoints,
+      delivery: outbox.api,
       conversations,
       turns: turns.api,
       toolsOf,

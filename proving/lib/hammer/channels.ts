@@ -1,5 +1,5 @@
 import type { PartRow } from '../../../packages/server/src/features/channels/delivery/api.ts';
-import { beginSend, decidePart, enqueueParts, pruneParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
+import { beginSend, decidePart, enqueueParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
 import {
   approvePairing,
   type MessageRow,
@@ -8,7 +8,7 @@ import {
   removePairing,
 } from '../../../packages/server/src/features/channels/messages/store.ts';
 import { acceptChannelMessages } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
-import { finishChannelSend, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
+import { finishChannelSend, pruneChannelSends, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
 import { agentId, atMs, differs, driver, type Driver, liveBoot, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
 
 interface Round {
@@ -177,7 +177,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         );
         left += found?.length ?? 0;
       },
-      () => writer.write(pruneParts, { beforeMs: 0, limit: 3 }),
+      () => writer.write(pruneChannelSends, { beforeMs: 0, limit: 3 }),
     ]);
     const decision = {
       id: names.id('ob', 'dead-1'),

@@ -32,12 +32,12 @@ export function runTable({ runs }: Result<'cron.runs'>, width?: number): string 
   if (runs.length === 0) return 'No runs yet.';
   const table = renderTable(
     ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Gate', 'Why', 'Id'],
-    runs.map(({ scheduledForMs, trigger, status, effectsRefused, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
+    runs.map(({ scheduledForMs, trigger, status, effectsRefused, durationMs, deliveryStatus, deliveryPending, errorKind, reason, wakeGate, executionId }) => [
       timeText(scheduledForMs),
       trigger,
       withRefusals(status, effectsRefused),
       durationMs === undefined ? undefined : durationMs < 1000 ? `${durationMs} ms` : renderDuration(durationMs),
-      deliveryStatus,
+      deliveryPending === true ? 'pending' : deliveryStatus,
       errorKind,
       wakeGate?.outcome,
       (reason ?? wakeGate?.reason) === undefined ? undefined : shorten(reason ?? wakeGate?.reason ?? '', textLength),

@@ -3,6 +3,7 @@ import { autonomyProfiles } from './capability.ts';
 import absent from '../agent-defaults.json' with { type: 'json' };
 import { once } from '../once.ts';
 import { section } from '../section.ts';
+import { ChannelEndpoint } from './session.ts';
 import { TurnOrigin } from './turn.ts';
 
 /** How a configuration names a model: `provider/modelId`, or a bare model id of any provider. */
@@ -239,6 +240,7 @@ export const heartbeatFields = once(() => ({
   showAlerts: z.boolean().describe('Reports results of heartbeats, and their failures, to the inbox.'),
   alertThreshold: z.int().min(1).max(100).describe('Consecutive temporary failures from which an alert is raised.'),
   alertCooldownMs: z.int().min(0).max(604_800_000).describe('Minimum milliseconds between two alerts of an agent.'),
+  target: ChannelEndpoint.describe('Chat of a configured channel that gets the results, instead of the inbox. Alerts about failures go to the inbox.'),
 }));
 
 /** Heartbeats of an agent; missing keys default to `scheduler.heartbeat`. */

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { recoverChannelSends, finishChannelSend } from './channel-sends.ts';
+import { recoverChannelSends, finishChannelSend, pruneChannelSends } from './channel-sends.ts';
 import { migrations, operations } from './registry.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { newId, nextId } from '../kernel/ids.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { beginSend, decidePart, enqueueParts, listParts, pruneParts, readHeads } from '../features/channels/delivery/store.ts';
+import { beginSend, decidePart, enqueueParts, listParts, readHeads } from '../features/channels/delivery/store.ts';
 
 let db: Db;
 beforeEach(async () => {
@@ -135,5 +135,5 @@ test('what was certainly not sent is tried again later, and ends when it is too 
   expect((await db.read(readHeads, { instance: 'net' }))[0]).toMatchObject({ state: 'pending', attempts: 1, notBeforeMs: 5_000, error: 'refused' });
   expect(await begin(id, 'boot', atMs + 60_000)).toBe(false);
   expect(await states()).toEqual(['a1 expired', 'a2 expired']);
-  expect(await db.write(pruneParts, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
+  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
 });

@@ -1,5 +1,6 @@
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { finishSend, type LeftSends, markLeft, type SendEnd } from '../features/channels/delivery/store.ts';
+import { type Due, finishSend, type LeftSends, markLeft, pruneParts, type SendEnd } from '../features/channels/delivery/store.ts';
+import { keepOutcomes } from '../features/unattended/cron/occurrences/sends.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
@@ -39,4 +40,7 @@ async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: stri
   return message;
 }
 
-export const channelSendOperations = [finishChannelSend, recoverChannelSends];
+/** Deletes some ended parts, and stores with the runs of jobs what became of theirs; returns how many. */
+export const pruneChannelSends = operation('delivery.prune', (tx, due: Due) => pruneParts(tx, due, (opKeys) => keepOutcomes(tx, opKeys)));
+
+export const channelSendOperations = [finishChannelSend, recoverChannelSends, pruneChannelSends];

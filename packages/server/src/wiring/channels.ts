@@ -1,5 +1,6 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
+import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
 import { openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
@@ -22,18 +23,29 @@ export interface ChannelsWiring {
   readonly inbox: InboxApi;
   readonly settings: SettingsApi;
   readonly media: MediaLibrary;
+  readonly outbox: Outbox;
   readonly reset: MessagesDeps['reset'];
   readonly principalOfPerson: (name: string) => string;
 }
 
+/** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */
+export function wireOutbox({ live, core }: Assembly, wake: (instance: string) => void) {
+  const channels = live((config) => config.channels);
+  const { db } = core('delivery');
+  const delivery = createDelivery({ ...core('delivery'), platformOf, wake });
+  const types = () => new Map(Object.entries(channels.current).map(([name, { type }]) => [name, type]));
+  return { ...delivery, endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }) };
+}
+export type Outbox = ReturnType<typeof wireOutbox>;
+
+export type Channels = ReturnType<typeof wireChannels>;
+
 /** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
 export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
-  const wake = (instance: string): void => instances.wake(instance);
-  const delivery = createDelivery({ ...core('delivery'), platformOf, wake });
   const messages = createMessages({
     ...core('channels'),
     ...deps,
-    delivery: delivery.api,
+    delivery: deps.outbox.api,
     accept: acceptChannelMessages,
     retry: retryChannelMessage,
     endWithMessage: endWorkWithMessage,
@@ -62,5 +74,9 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, platform, onSent }),
   });
   building.use(instances);
-  return { methods: { ...instances.methods, ...messages.methods, ...delivery.methods }, start: () => instances.start() };
+  return {
+    methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods },
+    wake: (instance: string) => instances.wake(instance),
+    start: () => instances.start(),
+  };
 }

@@ -1,5 +1,6 @@
 import { claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import type { EndpointsApi } from '../features/channels/delivery/api.ts';
 import { createCron } from '../features/unattended/cron/cron.ts';
 import type { InternalAction } from '../features/unattended/cron/occurrences/run-action.ts';
 import { createWakeGate } from '../features/unattended/cron/occurrences/wake-gate/wake-gate.ts';
@@ -25,6 +26,7 @@ export interface CronWiring {
   readonly durable: DurableWork;
   readonly heartbeat: HeartbeatApi;
   readonly inbox: InboxApi;
+  readonly endpoints: EndpointsApi;
   readonly memory: MemoryLifeApi;
   readonly fence: FenceText;
   readonly identityOf: IdentityOf;
@@ -60,6 +62,7 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
     input: {
       tenantId,
       knowsModel,
+      endpoints: deps.endpoints,
       refOf(agentId, principalId, sessionKey) {
         const key = parseSessionKey(sessionKey);
         return printSessionKey(key) === sessionKey ? conversationRef(agentId, principalId, key) : undefined;

@@ -84,6 +84,7 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
         deps.wake(message.to.instance);
       },
       sendCall: (message) => toCall(enqueueParts, { parts: rowsOf(message) }),
+      storeCall: (parts) => toCall(enqueueParts, { parts }),
       wake: deps.wake,
     },
     methods: {

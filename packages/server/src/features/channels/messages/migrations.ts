@@ -54,4 +54,8 @@ export const channelMessageMigrations: readonly Migration[] = [
       'CREATE TABLE channel_cursor (instance TEXT PRIMARY KEY, cursor TEXT NOT NULL, at_ms INTEGER NOT NULL)',
     ],
   },
+  {
+    id: '221-message-endpoints',
+    up: [`CREATE INDEX channel_message_by_endpoint ON channel_message (instance, conversation_id)`],
+  },
 ];

@@ -170,6 +170,7 @@ export function createRunMessage(deps: RunMessageDeps): {
             // Words of people whom the operator did not approve have the authority of an untrusted origin.
             ...(work.trust === 'guest' && { authority: 'webhook' as const }),
             target: work.target,
+            endpoint: work.to,
             ...textsOf(work, files.notes),
             attachments: files.attachments,
             sink: preview,

@@ -7,6 +7,7 @@ import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import type { WorkItem } from '../../../unattended/durable/api.ts';
+import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { SubagentsApi } from '../../subagents/api.ts';
 import { maxAsked, nodeMessage, questionMessage } from './announce.ts';
@@ -20,7 +21,7 @@ import { changeOf, type LiveNode, toLiveNode } from '../nodes/live-node.ts';
 import { NodeEvents } from './node-events.ts';
 import { NodeTexts } from './node-texts.ts';
 import type { GraphOperations } from './operations.ts';
-import { type Announce, announceIn, type CancelReason, type GraphRow, parseDefinition, requesterIn, type Requester, specOf } from '../rows.ts';
+import { type Announce, announceIn, chatIn, type CancelReason, type GraphRow, parseDefinition, requesterIn, type Requester, specOf } from '../rows.ts';
 import { type NodeHost, type Phase, runNode } from '../nodes/run-node.ts';
 import type { SummarizeOutput } from '../nodes/summary.ts';
 import { answerGate, cancelGraph, type FoundGraph } from '../store.ts';
@@ -32,6 +33,7 @@ export interface LiveDeps {
   readonly log: Log;
   readonly subagents: SubagentsApi;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   readonly operations: Pick<GraphOperations, 'move'>;
   readonly identityOf: IdentityOf;
   readonly defaultAgentId: string;
@@ -314,11 +316,17 @@ export class LiveGraph {
       ask: (node) =>
         askPerson(node, {
           ...common,
-          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#texts.questionOf(asking), this.#ref, clock.now()),
+          question: (asking, kind) =>
+            this.#addressed(questionMessage(this.row, asking, kind, this.#texts.questionOf(asking), this.#ref, clock.now())),
           expire: ({ spec }) => db.write(answerGate, { graphId: this.row.id, nodeId: spec.id, answer: 'expired', text: null, atMs: null }),
         }),
-      messagesOf: (node) => (this.row.nodeProgress === 1 ? [nodeMessage(this.row, node, this.#ref, clock.now())] : []),
+      messagesOf: (node) => (this.row.nodeProgress === 1 ? [this.#addressed(nodeMessage(this.row, node, this.#ref, clock.now()))] : []),
     };
+  }
+
+  #addressed(message: InboxMessage): InboxMessage {
+    const chat = chatIn(this.#announce);
+    return chat === undefined ? message : this.#deps.endpoints.address(message, chat);
   }
 
   get #ref(): string | null {
