@@ -145,6 +145,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       turns: turns.api,
       inbox: inbox.api,
       endpoints: outbox.endpoints,
+      mayWrite: (principalId, chat) => late.channels.value.mayWrite(principalId, chat),
       memory: memory.life,
       fence: fence.wrap,
       identityOf,

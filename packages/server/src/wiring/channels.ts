@@ -4,6 +4,7 @@ import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
 import { openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
+import { createStanding } from '../features/channels/messages/standing.ts';
 import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
@@ -42,6 +43,7 @@ export type Channels = ReturnType<typeof wireChannels>;
 
 /** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
 export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
+  const channels = live((config) => config.channels);
   const messages = createMessages({
     ...core('channels'),
     ...deps,
@@ -64,7 +66,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
   };
   const instances: Instances = new Instances({
     ...core('channels'),
-    config: live(({ channels }) => channels),
+    config: channels,
     agents: deps.agents,
     settings: deps.settings,
     open: openPlatform,
@@ -77,6 +79,11 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
   return {
     methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods },
     wake: (instance: string) => instances.wake(instance),
+    mayWrite: createStanding({
+      db: core('channels').db,
+      instances: () => Object.entries(channels.current).filter(([, { enabled }]) => enabled),
+      principalOfPerson: deps.principalOfPerson,
+    }),
     start: () => instances.start(),
   };
 }

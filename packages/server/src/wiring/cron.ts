@@ -1,6 +1,6 @@
 import { claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
-import type { EndpointsApi } from '../features/channels/delivery/api.ts';
+import type { Destination, EndpointsApi } from '../features/channels/delivery/api.ts';
 import { createCron } from '../features/unattended/cron/cron.ts';
 import type { InternalAction } from '../features/unattended/cron/occurrences/run-action.ts';
 import { createWakeGate } from '../features/unattended/cron/occurrences/wake-gate/wake-gate.ts';
@@ -31,6 +31,8 @@ export interface CronWiring {
   readonly fence: FenceText;
   readonly identityOf: IdentityOf;
   readonly knowsModel: (name: string) => boolean;
+  /** Whether a principal of the chats may still use agents. */
+  readonly mayWrite: (principalId: string, chat: Destination | undefined) => Promise<boolean>;
   /** Called after messages were stored. */
   readonly noticeMessages: () => void;
   /** Ends the waits of a root run for approvals, as denied. */
@@ -71,6 +73,7 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
     execute: {
       turns,
       identityOf,
+      mayWrite: deps.mayWrite,
       conversationOf: conversationTarget,
       // A script runs in real time, whatever clock the rest uses.
       runWakeGate: createWakeGate({ after: systemClock.after }),

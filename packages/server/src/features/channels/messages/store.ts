@@ -359,6 +359,13 @@ export const listPairings = operation(
   },
 );
 
+const approved = query<object, Pick<PairingRow, 'person' | 'principalId'>>(({ db }) =>
+  db.selectFrom('channelPairing').select(['person', 'principalId']).where('codeMac', 'is', null),
+);
+
+/** Returns whom the operator approved. */
+export const listApproved = operation('channels.approved', (tx) => tx.all(approved, {}));
+
 export interface ListedMessage extends MessageRow {
   /** State of its work; null when it has none. */
   readonly state: string | null;
@@ -419,6 +426,7 @@ export const channelMessageOperations = [
   approvePairing,
   removePairing,
   listPairings,
+  listApproved,
   listMessages,
   pruneMessages,
   oldestMessage,

@@ -54,7 +54,8 @@ function announcementOf(deps: Pick<CloseDeps, 'identityOf' | 'endpoints'>, found
   const announce = announceIn(row);
   const conversationRef = announce.to === 'conversation' ? announce.conversationRef : null;
   const chat = chatIn(announce);
-  const forOwner = isForOwners(deps.identityOf(row.tokenId, row.principalId));
+  // Everybody in the chat reads it.
+  const forOwner = chat === undefined && isForOwners(deps.identityOf(row.tokenId, row.principalId));
   const message = endMessage(found, specOf(row), { conversationRef, forOwner, atMs });
   const inbox = chat === undefined ? message : deps.endpoints.address(message, chat);
   // A conversation is notified of results it can continue with; failed or stopped graphs need no model call.

@@ -50,8 +50,9 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
   ): Promise<'settled'> {
     const atMs = clock.now();
     const announce = announceIn(found.row);
-    const forOwner = isForOwners(identityIn(found.row));
     const chat = chatIn(announce);
+    // Everybody in the chat reads it.
+    const forOwner = chat === undefined && isForOwners(identityIn(found.row));
     const message = endMessage(found, specOf(found.row), {
       conversationRef: undelivered !== undefined && announce.to === 'conversation' ? announce.conversationRef : null,
       forOwner,

@@ -157,8 +157,10 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
 
   /** Returns the message about the end of a run, addressed to its chat when it has one. */
   function endMessageOf(row: RunRow, undelivered?: string): InboxMessage {
-    const message = endMessage(row, { forOwner: isForOwner(row), undelivered, atMs: clock.now() });
     const { endpoint } = readTarget(row);
+    // Everybody in the chat reads it.
+    const forOwner = endpoint === undefined && isForOwner(row);
+    const message = endMessage(row, { forOwner, undelivered, atMs: clock.now() });
     return endpoint === undefined ? message : deps.endpoints.address(message, endpoint);
   }
 
