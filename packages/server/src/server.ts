@@ -30,6 +30,7 @@ import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
 import { wireRetention } from './wiring/retention.ts';
 import { wireSettings } from './wiring/settings.ts';
+import { createStopConversation } from './wiring/stop-conversation.ts';
 import { wireSystem } from './wiring/system.ts';
 import { wireTooling, wireToolSet } from './wiring/tooling.ts';
 import { type Unattended, wireUnattended } from './wiring/unattended.ts';
@@ -94,6 +95,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     autonomy,
     inbox: inbox.api,
+    chats: outbox.approvalChats,
     identityOf,
     address: () => address,
     stops: late.stops,
@@ -164,6 +166,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     settings: settings.api,
     media: media.api,
     reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
+    stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
+    decideApproval: approvals.decideInChat,
     principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
   }));
   const stops = late.stops.set(

@@ -21,6 +21,8 @@ import { stopOperations } from '../features/delegation/autonomy/stops/stop-store
 import { backgroundMigrations } from '../features/environment/background/migrations.ts';
 import { backgroundOperations } from '../features/environment/background/store.ts';
 import { approvalMigrations } from '../features/access/approvals/migrations.ts';
+import { stopConversation } from './stop-conversation.ts';
+import { confirmApproval } from './confirm-approval.ts';
 import { askApproval, withdrawApproval } from './ask-approval.ts';
 import { readWaitingTurns, resumeBehind } from './interrupted-turns.ts';
 import { approvalOperations } from '../features/access/approvals/store.ts';
@@ -91,6 +93,7 @@ import { resetOperations } from '../features/conversations/sessions/changes/rese
 import { deliveryMigrations } from '../features/channels/delivery/migrations.ts';
 import { deliveryOperations } from '../features/channels/delivery/store.ts';
 import { channelMessageMigrations } from '../features/channels/messages/migrations.ts';
+import { chatApprovalOperations } from '../features/channels/approvals/store.ts';
 import { channelMessageOperations } from '../features/channels/messages/store.ts';
 import { sessionRetentionOperations } from '../features/conversations/sessions/changes/retention-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
@@ -205,6 +208,9 @@ export const operations: readonly Operation<never, unknown>[] = [
   findOpenTraces,
   ...channelMessageTransactions,
   ...channelSendOperations,
+  ...chatApprovalOperations,
+  confirmApproval,
+  stopConversation,
   ...channelMessageOperations,
   ...deliveryOperations,
   ...configVersionOperations,

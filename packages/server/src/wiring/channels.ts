@@ -1,4 +1,6 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
+import { type AnswersDeps, createAnswers } from '../features/channels/approvals/answers.ts';
+import { createApprovalChats } from '../features/channels/approvals/chats.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
@@ -14,7 +16,8 @@ import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
 import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
 import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
-import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import { confirmApproval } from '../transactions/confirm-approval.ts';
+import { endWork, endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
 import type { Assembly } from './assembly.ts';
 
 export interface ChannelsWiring {
@@ -26,16 +29,24 @@ export interface ChannelsWiring {
   readonly media: MediaLibrary;
   readonly outbox: Outbox;
   readonly reset: MessagesDeps['reset'];
+  readonly stop: MessagesDeps['stop'];
+  readonly decideApproval: AnswersDeps['decide'];
   readonly principalOfPerson: (name: string) => string;
 }
 
 /** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */
-export function wireOutbox({ live, core }: Assembly, wake: (instance: string) => void) {
+export function wireOutbox({ options, live, core }: Assembly, wake: (instance: string) => void) {
   const channels = live((config) => config.channels);
   const { db } = core('delivery');
   const delivery = createDelivery({ ...core('delivery'), platformOf, wake });
   const types = () => new Map(Object.entries(channels.current).map(([name, { type }]) => [name, type]));
-  return { ...delivery, endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }) };
+  const approvalKey = options.installKey.derive('approval-codes');
+  return {
+    ...delivery,
+    endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }),
+    approvalKey,
+    approvalChats: createApprovalChats({ ...core('channels'), delivery: delivery.api, key: approvalKey, confirm: confirmApproval }),
+  };
 }
 export type Outbox = ReturnType<typeof wireOutbox>;
 
@@ -48,9 +59,11 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     ...core('channels'),
     ...deps,
     delivery: deps.outbox.api,
+    answers: createAnswers({ ...core('channels'), key: deps.outbox.approvalKey, decide: deps.decideApproval }),
     accept: acceptChannelMessages,
     retry: retryChannelMessage,
     endWithMessage: endWorkWithMessage,
+    endWork,
     configOf: (name) => instances.configOf(name),
     adapterOf: (name) => instances.connected(name)?.adapter,
     targetOf: conversationTarget,

@@ -358,6 +358,19 @@ export async function pruneParts(tx: Tx, { beforeMs, limit }: Due, forgetting: (
   return ids.length;
 }
 
+const dropPending = query<{ opKey: string }>(({ db, p }) =>
+  db.deleteFrom('outboundMessage').where('opKey', '=', p('opKey')).where('state', '=', 'pending'),
+);
+const anyOf = query<{ opKey: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('outboundMessage').select('id').where('opKey', '=', p('opKey')).limit(1),
+);
+
+/** Withdraws what was not sent yet of a message; returns whether anything of it may have been sent. */
+export async function withdrawParts(tx: Tx, message: { readonly opKey: string }): Promise<boolean> {
+  await tx.run(dropPending, message);
+  return (await tx.get(anyOf, message)) !== undefined;
+}
+
 const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('outboundMessage').select('createdAtMs as atMs').orderBy('id').limit(1));
 
 /** Returns the time of the oldest part that is kept. */

@@ -6,14 +6,14 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
 import { parseJson } from '../../../kernel/json.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { refusedEffects } from '../../../runtime/refused-effects.ts';
 import type { TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
-import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
+import type { DurableWork, EndWithMessage, WorkClaim, WorkEnd, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
-import { type CommandDeps, commandOf, runCommand } from './commands.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
 import { Preview } from './preview.ts';
 import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
@@ -63,12 +63,13 @@ export const messageLimits = { concurrency: 64, maxAttempts: 5 };
 /** Returns 5 s, 10 s, 20 s, 40 s. */
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 
-export interface RunMessageDeps extends Core, CommandDeps, FetchFilesDeps {
+export interface RunMessageDeps extends Core, FetchFilesDeps {
   readonly turns: Pick<TurnsApi, 'runDurably' | 'attach'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
   readonly delivery: DeliveryApi;
   readonly endWithMessage: EndWithMessage;
+  readonly endWork: Operation<WorkClaim & { readonly state: WorkEnd; readonly errorKind: string; readonly atMs: number }, boolean>;
   /** The configuration of an enabled instance. */
   readonly configOf: (instance: string) => InstanceConfig | undefined;
   /** The wire of an instance that is connected. */
@@ -81,6 +82,8 @@ export function createRunMessage(deps: RunMessageDeps): {
   readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
   /** Turns of an instance that run now. */
   readonly active: (instance: string) => number;
+  /** Whether the sender of a message may still write. */
+  readonly mayStill: (work: MessageWork) => Promise<boolean>;
 } {
   const { db, clock, log, delivery } = deps;
   const active = new Map<string, number>();
@@ -153,12 +156,6 @@ export function createRunMessage(deps: RunMessageDeps): {
       count(work.to.instance, 1);
       using _typing = showTyping(isTypingShown(work) ? deps.adapterOf(work.to.instance) : undefined, placeOf(work), clock);
       try {
-        const command = commandOf(work);
-        if (command !== undefined) {
-          const text = await runCommand(command, work, call, deps);
-          await delivery.send(messageTo(item, work, text, null));
-          return { state: 'done' };
-        }
         const files = await filesOf(item, work, call);
         preview = await previewOf(item, work);
         const outcome = await deps.turns.runDurably(
@@ -201,6 +198,7 @@ export function createRunMessage(deps: RunMessageDeps): {
         if (error instanceof FileUnavailable) return { retryAfterMs: waitMs(item), errorKind: 'file_unavailable' };
         // A busy agent may accept the turn later; other errors are logged by the work itself.
         if (!(error instanceof AppError) || signal.aborted) throw error;
+        if (error.code === 'cancelled') return { state: 'aborted', errorKind: 'stopped' };
         if (error.code === 'not_found') {
           await giveUp(item, work, error.code, error.message);
           return 'settled';
@@ -211,9 +209,12 @@ export function createRunMessage(deps: RunMessageDeps): {
         count(work.to.instance, -1);
       }
     },
+    mayStill,
     active: (instance) => active.get(instance) ?? 0,
     async gaveUp(item, errorKind, cause) {
-      if (errorKind !== 'deleted') await giveUp(item, MessageWork().parse(item.payload), errorKind, cause);
+      const { id, owner, fence } = item;
+      if (errorKind === 'killed') await db.write(deps.endWork, { id, owner, fence, state: 'aborted', errorKind: 'stopped', atMs: clock.now() });
+      else if (errorKind !== 'deleted') await giveUp(item, MessageWork().parse(item.payload), errorKind, cause);
     },
   };
 }
@@ -256,7 +257,7 @@ function answerOf(
 }
 
 /** Returns the one message that answers another. */
-function messageTo({ key }: WorkItem, { to, target, platformId, subject }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
+export function messageTo({ key }: WorkItem, { to, target, platformId, subject }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
   const { agentId, principalId, ref } = target;
   const replyTo = to.conversationKind === 'shared' || subject !== undefined ? platformId : undefined;
   return { opKey: `answer:${key}`, to, text, replyTo, subject, agentId, principalId, conversationRef: ref, turnId };
@@ -304,7 +305,7 @@ function messageAbout(
 }
 
 /** Returns the call context of the sender, who has no scopes. */
-function callOf({ target, traceId }: MessageWork, { id }: WorkItem, signal: AbortSignal): CallContext {
+export function callOf({ target, traceId }: MessageWork, { id }: WorkItem, signal: AbortSignal): CallContext {
   const { principalId, agentId } = target;
   return { identity: { principalId, tokenId: principalId, scopes: [], agents: [agentId] }, traceId, requestId: id, signal, transport: 'process' };
 }

@@ -1,0 +1,102 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Core } from '../../../kernel/core.ts';
+import { headOf } from '../../../kernel/cut-text.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import type { ApprovalChat, NewRequest } from '../../access/approvals/api.ts';
+import type { DeliveryApi, OutgoingMessage, PartRow } from '../delivery/api.ts';
+import type { ApprovalChats } from './api.ts';
+import { codeOf } from './codes.ts';
+import { type ChatRequest, confirmationKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
+
+export interface ApprovalChatsDeps extends Core {
+  readonly delivery: Pick<DeliveryApi, 'partsOf' | 'wake'>;
+  /** Key of the codes. */
+  readonly key: Buffer;
+  /** `confirmApproval` */
+  readonly confirm: Operation<{ readonly id: string; readonly parts: readonly PartRow[] }, boolean>;
+}
+
+/** Longer arguments are cut: chats have small messages. */
+const maxParams = 1_500;
+
+/** Asks in the chat that a request came from, and confirms there how it ended. Both are stored, and sent once under their keys. */
+export function createApprovalChats({ db, log, delivery, key, confirm }: ApprovalChatsDeps): ApprovalChats {
+  let isConfirming = false;
+  let isAskedAgain = false;
+
+  async function confirmAll(): Promise<void> {
+    for (const request of await db.read(readUnconfirmed, undefined)) {
+      const to = chatIn(request);
+      const { agentId, conversationRef } = request;
+      const principalId = principalIn(request);
+      const about = { agentId, conversationRef, principalId, turnId: null };
+      const parts = delivery.partsOf({ opKey: confirmationKeyOf(request.id), to, text: confirmationOf(request, to), ...about });
+      if (await db.write(confirm, { id: request.id, parts })) delivery.wake(to.instance);
+    }
+  }
+
+  /** One pass at a time; what ends during one is found by the next. */
+  async function confirmEnded(): Promise<void> {
+    isAskedAgain = true;
+    if (isConfirming) return;
+    isConfirming = true;
+    try {
+      while (isAskedAgain) {
+        isAskedAgain = false;
+        await confirmAll();
+      }
+    } catch (error) {
+      if (!(error instanceof AppError && error.code === 'unavailable')) log.error({ err: error }, 'Failed to confirm an approval in its chat');
+    } finally {
+      isConfirming = false;
+    }
+  }
+
+  return {
+    ask(request) {
+      if (request.chatJson === null) return undefined;
+      return delivery.partsOf(questionOf(request, chatIn({ chatJson: request.chatJson }), codeOf(key, request.id)));
+    },
+    wake: ([first]) => first !== undefined && delivery.wake(first.instance),
+    confirm: () => void confirmEnded(),
+  };
+}
+
+function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: ApprovalChat, code: string): OutgoingMessage {
+  const { id, agentId, conversationRef, tool, action, reason, paramsJson, expiresAtMs, timeoutMs } = request;
+  const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const about = { opKey: questionKeyOf(id), to, lifeMs: timeoutMs, agentId, conversationRef, principalId: principalIn(request), turnId: null };
+  if (isQuiet) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
+  const params = paramsJson.length > maxParams ? `${headOf(paramsJson, maxParams)} … (the page Approvals shows the rest)` : paramsJson;
+  const text = [
+    `Agent ${agentId} waits for an approval${ownersOnly ? ' of an owner' : ''}: ${action}`,
+    `Tool ${tool}, arguments: ${params}`,
+    `Reason: ${reason}. Without a decision by ${until} the call is denied, and the work continues without it.`,
+  ].join('\n');
+  const buttons = [
+    { label: 'Approve', command: `/approve ${code}` },
+    { label: 'Deny', command: `/deny ${code}` },
+  ];
+  return { ...about, text, buttons };
+}
+
+function confirmationOf({ state, decidedBy, action }: ChatRequest, { isQuiet }: ApprovalChat): string {
+  const what = isQuiet ? '' : `: ${action}`;
+  switch (state) {
+    case 'approved':
+      return `Approved${isQuiet ? '' : ` by ${decidedBy ?? 'somebody'}`}${what}`;
+    case 'expired':
+      return `Nobody decided in time; it was not done${what}`;
+    default:
+      // Decided by the system: its work was stopped.
+      return decidedBy?.startsWith('system:') === true ? `Withdrawn${what}` : `Denied${isQuiet ? '' : ` by ${decidedBy ?? 'somebody'}`}${what}`;
+  }
+}
+
+/** Returns the chat of a request, written only by approvals. */
+export const chatIn = ({ chatJson }: Pick<ChatRequest, 'chatJson'>): ApprovalChat => parseJson(chatJson) as ApprovalChat;
+
+/** Returns the principal of the suspended turn, written only by approvals. */
+export const principalIn = ({ turnJson }: Pick<ChatRequest, 'turnJson'>): string =>
+  turnJson === null ? '' : (parseJson(turnJson) as { readonly principalId: string }).principalId;

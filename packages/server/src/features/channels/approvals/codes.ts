@@ -1,0 +1,11 @@
+import { createHmac } from 'node:crypto';
+
+/** Without characters that look alike; 32, so that 5 bits choose one. */
+const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
+const length = 8;
+
+/** Returns the code by which people name an approval in a chat: always the same for one, and not to be guessed without the key. */
+export function codeOf(key: Buffer, approvalId: string): string {
+  const mac = createHmac('sha256', key).update(approvalId).digest();
+  return Array.from({ length }, (_, index) => alphabet[(mac[index] ?? 0) % alphabet.length]).join('');
+}
