@@ -66,7 +66,12 @@ export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRec
       prune: (due) => db.write(pruneMessages, due),
       oldest: () => db.read(oldestMessage, undefined),
     },
-    { name: 'channelDeliveries', days: () => channelDays, prune: (due) => db.write(pruneChannelSends, due), oldest: () => db.read(oldestPart, undefined) },
+    {
+      name: 'channelDeliveries',
+      days: () => channelDays,
+      prune: (due) => db.write(pruneChannelSends, due),
+      oldest: () => db.read(oldestPart, undefined),
+    },
     {
       name: 'subAgentConversations',
       days: () => config.current.subAgentConversationDays,

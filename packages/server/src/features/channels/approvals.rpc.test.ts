@@ -21,6 +21,7 @@ let ircd: IrcServer;
 let homeDir: string;
 const servers: TestServer[] = [];
 const people: IrcPerson[] = [];
+let clock: StepClock;
 let rings = 0;
 const bell = createBell(() => (rings += 1));
 const model = createObeyingModel();
@@ -39,7 +40,9 @@ async function start(options: TestServerOptions = {}): Promise<TestServer> {
   };
   const server = await startTestServer({
     homeDir,
+    clock,
     tools: [bell],
+    provider: { answer: ({ body }) => model.answer(body) },
     ...options,
     config: {
       gateway: { drainTimeoutMs: 20 },
@@ -50,7 +53,6 @@ async function start(options: TestServerOptions = {}): Promise<TestServer> {
     },
   });
   servers.push(server);
-  server.provider.setAnswer(({ body }) => model.answer(body));
   await expect.poll(async () => (await server.client.call('channels.get', { channel_type: 'irc' })).state).toBe('healthy');
   return server;
 }
@@ -67,9 +69,16 @@ async function join_(nick: string, channels: readonly string[] = []): Promise<Ir
 const heard = ({ messages }: IrcPerson) => messages.map((line) => line.replace(/^gate_* /, 'gate '));
 const codeIn = (person: IrcPerson) => /\/deny ([A-Z2-9]{8})$/.exec(person.messages.find((line) => line.includes('write /deny')) ?? '')?.[1];
 
+/** Polls while time passes, as IRC takes a line a second. */
+const later = <T>(read: () => T | Promise<T>) =>
+  expect.poll(() => {
+    clock.advance(200);
+    return read();
+  });
+
 /** Resolves with the code when the question is in the chat. */
 async function asked(person: IrcPerson): Promise<string> {
-  await expect.poll(() => codeIn(person)).toMatch(/^[A-Z2-9]{8}$/);
+  await later(() => codeIn(person)).toMatch(/^[A-Z2-9]{8}$/);
   return codeIn(person) ?? '';
 }
 const pending = async (server: TestServer) => (await server.client.call('admin.approval.pending', {})).total;
@@ -81,6 +90,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
   afterAll(() => ircd[Symbol.asyncDispose]());
   beforeEach(() => {
     rings = 0;
+    clock = createStepClock(Date.UTC(2026, 8, 21, 12));
     homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-chat-approvals-'));
   });
   afterEach(async () => {
@@ -104,18 +114,18 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     // Somebody else with the code, and a code that there is not.
     eve.say(`PRIVMSG gate :/approve ${code}`);
     ada.say('PRIVMSG gate :/approve AAAAAAAA');
-    for (const person of [eve, ada]) await expect.poll(() => heard(person).at(-1)).toContain('no approval with this code');
+    for (const person of [eve, ada]) await later(() => heard(person).at(-1)).toContain('no approval with this code');
     expect([await pending(server), rings]).toEqual([1, 0]);
     ada.say('PRIVMSG gate :/status');
-    await expect.poll(() => heard(ada).at(-1)).toContain(`/approve ${code} or /deny ${code}`);
+    await later(() => heard(ada).at(-1)).toContain(`/approve ${code} or /deny ${code}`);
     expect(heard(ada).at(-2)).toBe('gate ada 1 message without an answer yet.');
     ada.say(`PRIVMSG gate :approve ${code.toLowerCase()}`);
-    await expect.poll(() => heard(ada).slice(-2)).toEqual(['gate ada Approved by channel:net:ada!~ada@127.0.0.1: bell', 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual(['gate ada Approved by channel:net:ada!~ada@127.0.0.1: bell', 'gate ada Done']);
     expect(rings).toBe(1);
     const { rows } = await server.client.call('obs.audit.query', { actionType: 'approval.resolve' });
-    expect(rows).toMatchObject([{ metadata: { by: 'channel:net:ada!~ada@127.0.0.1', via: 'channel' }, outcome: 'success' }]);
+    expect(rows).toMatchObject([{ refs: { by: 'channel:net:ada!~ada@127.0.0.1', via: 'channel' }, outcome: 'success' }]);
     ada.say(`PRIVMSG gate :/deny ${code}`);
-    await expect.poll(() => heard(ada).at(-1)).toContain('already approved');
+    await later(() => heard(ada).at(-1)).toContain('already approved');
   });
 
   test('that are denied continue without the call', async () => {
@@ -123,7 +133,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     const ada = await join_('ada');
     ada.say(`PRIVMSG gate :${ring}`);
     ada.say(`PRIVMSG gate :/deny ${await asked(ada)}`);
-    await expect.poll(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate ada Denied by .*: bell$/), 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate ada Denied by .*: bell$/), 'gate ada Done']);
     expect([rings, model.results.join()]).toEqual([0, expect.stringContaining('denied')]);
   });
 
@@ -136,14 +146,14 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     for (const line of [`gate: /approve ${code}`, `/approve ${code}`, 'gate: /stop']) {
       const before = heard(ada).length;
       ada.say(`PRIVMSG #lab :${line}`);
-      await expect.poll(() => heard(ada).slice(before)).toContain('gate #lab Only the owners of this channel may do that here.');
+      await later(() => heard(ada).slice(before)).toContain('gate #lab Only the owners of this channel may do that here.');
     }
     expect([await pending(server), rings]).toEqual([1, 0]);
     // In the direct conversation there is nothing to decide.
     boss.say(`PRIVMSG gate :/approve ${code}`);
-    await expect.poll(() => heard(boss).at(-1)).toContain('no approval with this code');
+    await later(() => heard(boss).at(-1)).toContain('no approval with this code');
     boss.say(`PRIVMSG #lab :/approve ${code}`);
-    await expect.poll(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate #lab Approved by .*boss/), 'gate #lab Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate #lab Approved by .*boss/), 'gate #lab Done']);
     expect(rings).toBe(1);
   });
 
@@ -151,9 +161,9 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     const server = await start();
     const guest = await join_('guest');
     guest.say(`PRIVMSG gate :${ring}`);
-    await expect.poll(() => heard(guest)).toEqual([expect.stringMatching(/^gate guest This waits until .* for an approval of the operator\.$/)]);
+    await later(() => heard(guest)).toEqual([expect.stringMatching(/^gate guest This waits until .* for an approval of the operator\.$/)]);
     await server.client.call('admin.approval.resolveAll', { approved: true, approvedBy: 'root' });
-    await expect.poll(() => heard(guest).slice(1)).toEqual(['gate guest Approved', 'gate guest Done']);
+    await later(() => heard(guest).slice(1)).toEqual(['gate guest Approved', 'gate guest Done']);
     expect(rings).toBe(1);
   });
 
@@ -166,32 +176,27 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await stop(servers.pop());
     const confirming = mortal('channels.confirmApproval', false);
     await start({ db: confirming.wrap });
-    await new Promise((r) => setTimeout(r, 4000)); console.log(ada.heard, (await servers.at(-1)!.client.call('delivery.list', {})).deliveries, await pending(servers.at(-1)!), (await servers.at(-1)!.client.call('channels.messages', {})));
     const code = await asked(ada);
     ada.say(`PRIVMSG gate_ :/approve ${code}`);
     ada.say(`PRIVMSG gate :/approve ${code}`);
     await confirming.died;
     await stop(servers.pop());
     await start();
-    await expect.poll(() => heard(ada)).toContain('gate ada Done');
-    await expect.poll(() => heard(ada).filter((line) => line.includes('Approved by'))).toHaveLength(1);
+    await later(() => heard(ada)).toContain('gate ada Done');
+    await later(() => heard(ada).filter((line) => line.includes('Approved by'))).toHaveLength(1);
     expect(heard(ada).filter((line) => line.includes('waits for an approval'))).toHaveLength(1);
     expect([rings, first.url]).toEqual([1, expect.any(String)]);
   });
 
   test('that nobody decides expire, and the chat is told', async () => {
-    const clock: StepClock = createStepClock(Date.UTC(2026, 8, 21, 12));
-    await start({ clock, config: { approvals: { rules: [{ tools: ['bell'], action: 'ask' }], unattendedTimeoutMs: 60_000 } } });
+    await start({ config: { approvals: { rules: [{ tools: ['bell'], action: 'ask' }], unattendedTimeoutMs: 60_000 } } });
     const ada = await join_('ada');
     ada.say(`PRIVMSG gate :${ring}`);
     const code = await asked(ada);
     clock.advance(61_000);
-    await expect.poll(() => {
-      clock.advance(10);
-      return heard(ada).slice(-2);
-    }).toEqual(['gate ada Nobody decided in time; it was not done: bell', 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual(['gate ada Nobody decided in time; it was not done: bell', 'gate ada Done']);
     ada.say(`PRIVMSG gate :/approve ${code}`);
-    await expect.poll(() => heard(ada).at(-1)).toContain('expired');
+    await later(() => heard(ada).at(-1)).toContain('expired');
     expect(rings).toBe(0);
   });
 
@@ -201,25 +206,25 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     server.provider.setAnswer(() => ({ text: 'Never.', after: held.promise }));
     const ada = await join_('ada');
     ada.say('PRIVMSG gate :first');
-    await expect.poll(() => server.provider.served()).toBe(1);
+    await later(() => server.provider.served()).toBe(1);
     ada.say('PRIVMSG gate :second');
-    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages.map(({ state }) => state)).toEqual(['running', 'running']);
+    await later(async () => (await server.client.call('channels.messages', {})).messages.map(({ state }) => state)).toEqual(['running', 'running']);
     ada.say('PRIVMSG gate :/status');
-    await expect.poll(() => heard(ada).at(-1)).toBe('gate ada 2 messages without an answer yet.');
+    await later(() => heard(ada).at(-1)).toBe('gate ada 2 messages without an answer yet.');
     ada.say('PRIVMSG gate :/stop');
-    await expect.poll(() => heard(ada)).toContain('gate ada Stopped: 1 turn.');
-    await expect
-      .poll(async () => (await server.client.call('channels.messages', {})).messages.map(({ text, state }) => `${text} ${state}`).toSorted())
-      .toEqual(['/status done', '/stop done', 'first aborted', 'second aborted']);
+    await later(() => heard(ada)).toContain('gate ada Stopped: 1 turn.');
+    await later(async () =>
+      (await server.client.call('channels.messages', {})).messages.map(({ text, state }) => `${text} ${state}`).toSorted(),
+    ).toEqual(['/status done', '/stop done', 'first aborted', 'second aborted']);
     held.resolve();
     server.provider.setAnswer(() => ({ text: 'Here.' }));
     ada.say('PRIVMSG gate :still there?');
-    await expect.poll(() => heard(ada).at(-1)).toBe('gate ada Here.');
+    await later(() => heard(ada).at(-1)).toBe('gate ada Here.');
     expect(heard(ada).join('\n')).not.toContain('Never');
     ada.say('PRIVMSG gate :/stop');
-    await expect.poll(() => heard(ada).at(-1)).toBe('gate ada Nothing runs here.');
+    await later(() => heard(ada).at(-1)).toBe('gate ada Nothing runs here.');
     ada.say('PRIVMSG gate :/agent');
-    await expect.poll(() => heard(ada).at(-1)).toBe('gate ada Agent default, model mock/mock-fast.');
+    await later(() => heard(ada).at(-1)).toBe('gate ada Agent default, model mock/mock-fast.');
     expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
   });
 
@@ -229,10 +234,10 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     ada.say(`PRIVMSG gate :${ring}`);
     const code = await asked(ada);
     ada.say('PRIVMSG gate :/stop');
-    await expect.poll(() => heard(ada)).toEqual(expect.arrayContaining(['gate ada Stopped: 1 turn.', 'gate ada Withdrawn: bell']));
+    await later(() => heard(ada)).toEqual(expect.arrayContaining(['gate ada Stopped: 1 turn.', 'gate ada Withdrawn: bell']));
     expect([await pending(server), rings]).toEqual([0, 0]);
     ada.say(`PRIVMSG gate :/approve ${code}`);
-    await expect.poll(() => heard(ada).at(-1)).toContain('already denied');
-    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages.at(-1)?.state).toBe('aborted');
+    await later(() => heard(ada).at(-1)).toContain('already denied');
+    await later(async () => (await server.client.call('channels.messages', {})).messages.at(-1)?.state).toBe('aborted');
   });
 });

@@ -174,7 +174,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
       ['and my cup blue', 'Noted.'],
       ['/NEW', 'This is a new conversation.'],
       ['what do you know?', 'Noted.'],
-      ['/status', 'Agent default, model mock/mock-fast.'],
+      ['/agent', 'Agent default, model mock/mock-fast.'],
     ] as const) {
       const before = answers().length;
       ada.say(`PRIVMSG gate :${said}`);

@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CronDeliveryTarget } from '@gatehouse/contract';
 import {
+  createStepClock,
   hasIrcServer,
   type IrcPerson,
   type IrcServer,
   joinIrc,
   startIrcServer,
   startTestServer,
+  type StepClock,
   type TestServer,
   type TestServerOptions,
 } from '@gatehouse/testkit';
@@ -22,6 +24,7 @@ type Endpoint = CronDeliveryTarget['destinationEndpoint'];
 
 let ircd: IrcServer;
 let homeDir: string;
+let clock: StepClock;
 let ada: IrcPerson;
 const servers: TestServer[] = [];
 
@@ -30,7 +33,15 @@ const adaId = 'ada!~ada@127.0.0.1';
 const lab: Endpoint = { channelType: 'irc', channelInstanceId: 'net', conversationId: '#lab', conversationKind: 'shared' };
 
 function configOf(more: Config = {}): Config {
-  const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', channels: ['#lab'], dm: { policy: 'open' as const } };
+  const net = {
+    type: 'irc' as const,
+    host: '127.0.0.1',
+    port: ircd.port,
+    tls: false,
+    nick: 'gate',
+    channels: ['#lab'],
+    dm: { policy: 'open' as const },
+  };
   return {
     gateway: { drainTimeoutMs: 20 },
     agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
@@ -41,7 +52,7 @@ function configOf(more: Config = {}): Config {
 }
 
 async function start(options: TestServerOptions = {}): Promise<TestServer> {
-  const server = await startTestServer({ homeDir, ...options, config: configOf(options.config) });
+  const server = await startTestServer({ homeDir, clock, ...options, config: configOf(options.config) });
   servers.push(server);
   if (options.config?.channels === undefined)
     await expect.poll(async () => (await server.client.call('channels.get', { channel_type: 'irc' })).state).toBe('healthy');
@@ -52,6 +63,12 @@ const stop = async (server: TestServer | undefined) => {
     await server?.[Symbol.asyncDispose]();
   } catch {}
 };
+/** Polls while time passes, as IRC takes a line a second. */
+const later = <T>(read: () => T | Promise<T>) =>
+  expect.poll(() => {
+    clock.advance(200);
+    return read();
+  });
 /** A nick that a dead process still has is followed by another one. */
 const heard = () => ada.messages.map((line) => line.replace(/^gate_* /, 'gate '));
 const targetTo = (destinationEndpoint: Endpoint, principalId = 'token:root'): CronDeliveryTarget => ({
@@ -82,6 +99,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
   });
   afterAll(() => ircd[Symbol.asyncDispose]());
   beforeEach(async () => {
+    clock = createStepClock(Date.UTC(2026, 8, 21, 12));
     homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-deliveries-'));
     ada = await joinIrc(ircd.port, 'ada', { channels: ['#lab'] });
   });
@@ -96,25 +114,20 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     server.provider.setAnswer(() => ({ text: 'All is well.' }));
     await add(server);
     await run(server);
-    await expect.poll(heard).toEqual(['gate #lab All is well.']);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'accepted']);
+    await later(heard).toEqual(['gate #lab All is well.']);
+    await later(() => statusOf(server)).toEqual(['completed', 'accepted']);
     expect((await server.client.call('cron.list', {})).jobs[0]?.lastRun).toMatchObject({ deliveryStatus: 'accepted' });
     expect(await alerts(server)).toEqual([]);
     // Silence is not sent.
     server.provider.setAnswer(() => ({ text: 'NO_REPLY' }));
     await run(server);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'suppressed']);
+    await later(() => statusOf(server)).toEqual(['completed', 'suppressed']);
     expect((await server.client.call('delivery.list', {})).total).toBe(1);
   });
 
   test('an endpoint is checked in all its fields, and by who names it', async () => {
     const server = await start();
-    for (const wrong of [
-      { channelType: 'email' },
-      { channelInstanceId: 'other' },
-      { threadId: 't1' },
-      { channelInstanceId: '__proto__' },
-    ])
+    for (const wrong of [{ channelType: 'email' }, { channelInstanceId: 'other' }, { threadId: 't1' }, { channelInstanceId: '__proto__' }])
       await expect(add(server, { ...lab, ...wrong })).rejects.toMatchObject({ code: 'invalid_params' });
     const other = await server.as(['rpc']);
     const job = { name: 'theirs', schedule: never, payload: { kind: 'delivery', text: 'Hi' } } as const;
@@ -122,11 +135,13 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     await expect(theirs(lab)).rejects.toMatchObject({ code: 'not_found' });
     await add(server);
     await run(server);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'accepted']);
+    await later(() => statusOf(server)).toEqual(['completed', 'accepted']);
     // Known to others is not known to all, and the kind must agree from now on.
     await expect(theirs(lab)).rejects.toMatchObject({ code: 'not_found' });
     await expect(theirs({ ...lab, conversationKind: 'direct' })).rejects.toMatchObject({ code: 'invalid_params' });
-    await expect(server.client.call('cron.update', { jobName: 'report', deliveryTarget: targetTo({ ...lab, conversationKind: 'direct' }) })).rejects.toMatchObject({
+    await expect(
+      server.client.call('cron.update', { jobName: 'report', deliveryTarget: targetTo({ ...lab, conversationKind: 'direct' }) }),
+    ).rejects.toMatchObject({
       code: 'invalid_params',
     });
     await expect(server.client.call('session.spawn', { task: 'x', announceChannelType: 'email', announceChannelId: 'a@b.c' })).rejects.toMatchObject({
@@ -143,10 +158,10 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     await add(server);
     await server.client.call('channels.disable', { channel_type: 'irc' });
     await run(server);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'pending']);
+    await later(() => statusOf(server)).toEqual(['completed', 'pending']);
     await server.client.call('channels.enable', { channel_type: 'irc' });
-    await expect.poll(heard).toEqual(['gate #lab Later.']);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'accepted']);
+    await later(heard).toEqual(['gate #lab Later.']);
+    await later(() => statusOf(server)).toEqual(['completed', 'accepted']);
   });
 
   test('a channel that was removed gets nothing, and the owner of the job is alerted', async () => {
@@ -155,7 +170,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     const server = await start({ config: { channels: {} } });
     server.provider.setAnswer(() => ({ text: 'For nobody.' }));
     await run(server);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'pre_send_failed']);
+    await later(() => statusOf(server)).toEqual(['completed', 'pre_send_failed']);
     expect(await alerts(server)).toEqual([expect.stringMatching(/^For nobody\.[^]*"net" \(irc\) is not configured any more/)]);
   });
 
@@ -168,8 +183,8 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     await died;
     await stop(servers.pop());
     const second = await start();
-    await expect.poll(heard).toEqual(['gate #lab Once.']);
-    await expect.poll(() => statusOf(second)).toEqual(['completed', 'accepted']);
+    await later(heard).toEqual(['gate #lab Once.']);
+    await later(() => statusOf(second)).toEqual(['completed', 'accepted']);
   });
 
   test('what may have been sent is unknown, until a person decides', async () => {
@@ -181,13 +196,13 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     await died;
     await stop(servers.pop());
     const second = await start();
-    await expect.poll(() => statusOf(second)).toEqual(['completed', 'unknown']);
+    await later(() => statusOf(second)).toEqual(['completed', 'unknown']);
     expect(await alerts(second)).toEqual([expect.stringContaining('may have been sent')]);
     const [left] = (await second.client.call('delivery.list', { state: 'unknown' })).deliveries;
     await second.client.call('delivery.settle', { deliveryId: left?.deliveryId ?? '', as: 'rejected' });
     expect(await statusOf(second)).toEqual(['completed', 'rejected']);
     await second.client.call('delivery.resend', { deliveryId: left?.deliveryId ?? '' });
-    await expect.poll(() => statusOf(second)).toEqual(['completed', 'accepted']);
+    await later(() => statusOf(second)).toEqual(['completed', 'accepted']);
     expect(heard()).toEqual(['gate #lab Perhaps.', 'gate #lab Perhaps.']);
   });
 
@@ -203,19 +218,19 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     const announce = { announceChannelType: 'irc', announceChannelId: '#lab' };
     server.provider.setAnswer(() => ({ text: 'The result.' }));
     const { graphId } = await server.client.call('graph.execute', { nodes: [{ node_id: 'only', task: 'Work.' }], ...announce });
-    await expect.poll(() => heard().join('\n')).toMatch(/1 of 1 nodes completed[^]*The result\./);
+    await later(() => heard().join('\n')).toMatch(/1 of 1 nodes completed[^]*The result\./);
     expect(graphId).toMatch(/^gr_/);
     const before = heard().length;
     const { runId } = await server.client.call('session.spawn', { task: 'Work.', announceChannelType: 'irc', announceChannelId: 'net/#lab' });
-    await expect.poll(() => heard().slice(before).join('\n')).toContain(runId);
+    await later(() => heard().slice(before).join('\n')).toContain(runId);
     server.provider.setAnswer(() => ({ text: 'The beat has something to say.' }));
     const event = { kind: 'heartbeat_event', text: 'The oven is hot.', wakeMode: 'now' } as const;
     await server.client.call('cron.add', { name: 'oven', schedule: never, payload: event });
     await server.client.call('cron.run', { jobName: 'oven', mode: 'force' });
-    await expect.poll(heard).toContain('gate #lab The beat has something to say.');
+    await later(heard).toContain('gate #lab The beat has something to say.');
     server.provider.setAnswer(() => ({ text: 'The hook was called.' }));
     await fetch(`${server.url}/hooks/x`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ text: 'Ring' }) });
-    await expect.poll(heard).toContain('gate #lab The hook was called.');
+    await later(heard).toContain('gate #lab The hook was called.');
     expect(await alerts(server)).toEqual([]);
   });
 
@@ -233,10 +248,10 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     const payload = { kind: 'agent_turn', message: 'Think of the tea.' };
     const reminder = { action: 'add', name: 'report', schedule: never, payload, tell: 'conversation' };
     ada.say('PRIVMSG gate :please remind me');
-    await expect.poll(heard).toEqual(['gate ada I will.']);
+    await later(heard).toEqual(['gate ada I will.']);
     await run(server);
-    await expect.poll(heard).toEqual(['gate ada I will.', 'gate ada Your tea is ready.']);
-    await expect.poll(() => statusOf(server)).toEqual(['completed', 'accepted']);
+    await later(heard).toEqual(['gate ada I will.', 'gate ada Your tea is ready.']);
+    await later(() => statusOf(server)).toEqual(['completed', 'accepted']);
     expect((await server.client.call('cron.list', {})).jobs[0]?.deliveryTarget?.destinationEndpoint).toEqual({
       channelType: 'irc',
       channelInstanceId: 'net',
@@ -244,7 +259,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
       conversationKind: 'direct',
     });
     ada.say('PRIVMSG gate :delegate it');
-    await expect.poll(() => heard().slice(2)).toEqual(['gate ada It works on it.', 'gate ada The worker counted seven.']);
+    await later(() => heard().slice(2)).toEqual(['gate ada It works on it.', 'gate ada The worker counted seven.']);
     expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
   });
 });

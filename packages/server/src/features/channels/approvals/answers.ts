@@ -12,10 +12,7 @@ export interface AnswersDeps {
   readonly clock: Clock;
   readonly key: Buffer;
   /** Decides like `admin.approval.resolve`; false when it was decided before. */
-  readonly decide: (
-    decision: { readonly id: string; readonly approved: boolean; readonly by: string },
-    call: CallContext,
-  ) => Promise<boolean>;
+  readonly decide: (decision: { readonly id: string; readonly approved: boolean; readonly by: string }, call: CallContext) => Promise<boolean>;
 }
 
 const refusal = 'There is no approval with this code that you may decide about.';

@@ -29,11 +29,7 @@ export interface WaitingRequest {
 
 export interface Answers {
   /** Decides about the request that a code names; returns the reply, undefined when the chat is notified anyway. */
-  answer(
-    speaker: ChatSpeaker,
-    decision: { readonly code: string; readonly approved: boolean },
-    call: CallContext,
-  ): Promise<string | undefined>;
+  answer(speaker: ChatSpeaker, decision: { readonly code: string; readonly approved: boolean }, call: CallContext): Promise<string | undefined>;
   /** Returns what waits in the chat for a decision that the speaker may make. */
   waiting(speaker: ChatSpeaker): Promise<readonly WaitingRequest[]>;
 }

@@ -380,7 +380,9 @@ export const listMessages = operation(
     const rows = await tx.build<ListedMessage>((db) => {
       let from = db
         .selectFrom('channelMessage')
-        .leftJoin('workItem', (join) => join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', 'in', [messageKind, commandKind]));
+        .leftJoin('workItem', (join) =>
+          join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', 'in', [messageKind, commandKind]),
+        );
       if (instance !== null) from = from.where('instance', '=', instance);
       return from
         .select([...messageColumns.map((name) => `channelMessage.${name}` as const), 'workItem.state'])
