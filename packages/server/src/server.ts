@@ -74,7 +74,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
-  const outbox = wireOutbox(assembly, (instance) => late.channels.value.wake(instance));
+  const outbox = wireOutbox(assembly);
   const inbox = createInbox({ ...core('inbox'), delivery: outbox.api });
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,

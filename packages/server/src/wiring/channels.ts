@@ -35,14 +35,18 @@ export interface ChannelsWiring {
 }
 
 /** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */
-export function wireOutbox({ options, live, core }: Assembly, wake: (instance: string) => void) {
+export function wireOutbox({ options, live, core }: Assembly) {
+  // Before the channels are built none is connected, and each looks for what waits when it connects.
+  let wake: (instance: string) => void = () => {};
   const channels = live((config) => config.channels);
   const { db } = core('delivery');
-  const delivery = createDelivery({ ...core('delivery'), platformOf, wake });
+  const delivery = createDelivery({ ...core('delivery'), platformOf, wake: (instance) => wake(instance) });
   const types = () => new Map(Object.entries(channels.current).map(([name, { type }]) => [name, type]));
   const approvalKey = options.installKey.derive('approval-codes');
   return {
     ...delivery,
+    /** Names what notifies a connected channel that something waits for it. */
+    onWake: (given: typeof wake) => void (wake = given),
     endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }),
     approvalKey,
     approvalChats: createApprovalChats({ ...core('channels'), delivery: delivery.api, key: approvalKey, confirm: confirmApproval }),
@@ -89,9 +93,9 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, platform, onSent }),
   });
   building.use(instances);
+  deps.outbox.onWake((name) => instances.wake(name));
   return {
     methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods },
-    wake: (instance: string) => instances.wake(instance),
     mayWrite: createStanding({
       db: core('channels').db,
       instances: () => Object.entries(channels.current).filter(([, { enabled }]) => enabled),

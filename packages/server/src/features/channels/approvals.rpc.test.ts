@@ -102,12 +102,15 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
   test('are asked in the chat of their work, and decided there by its person alone', async () => {
     const server = await start();
     const [ada, eve] = [await join_('ada'), await join_('eve')];
-    ada.say(`PRIVMSG gate :${ring}`);
+    ada.say(`PRIVMSG gate :${follow(['bell', { song: '**[x](y)** ```' }])}`);
     const code = await asked(ada);
     expect(heard(ada)).toEqual([
-      'gate ada Agent default waits for an approval: bell',
-      'gate ada Tool bell, arguments: {}',
-      expect.stringMatching(/^gate ada Reason: .*Without a decision by \d{4}-\d\d-\d\d \d\d:\d\d UTC the call is denied/),
+      `gate ada Agent default waits for an approval, with the code ${code}:`,
+      'gate ada What: bell',
+      'gate ada Tool: bell',
+      'gate ada Arguments: {"song":"**[x](y)** ```"}',
+      'gate ada Reason: approvals.rules[0]',
+      expect.stringMatching(/^gate ada Without a decision by \d{4}-\d\d-\d\d \d\d:\d\d UTC the call is denied/),
       `gate ada Approve: write /approve ${code}`,
       `gate ada Deny: write /deny ${code}`,
     ]);
@@ -120,7 +123,10 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await later(() => heard(ada).at(-1)).toContain(`/approve ${code} or /deny ${code}`);
     expect(heard(ada).at(-2)).toBe('gate ada 1 message without an answer yet.');
     ada.say(`PRIVMSG gate :approve ${code.toLowerCase()}`);
-    await later(() => heard(ada).slice(-2)).toEqual(['gate ada Approved by channel:net:ada!~ada@127.0.0.1: bell', 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([
+      `gate ada The approval ${code} was given by channel:net:ada!~ada@127.0.0.1.`,
+      'gate ada Done',
+    ]);
     expect(rings).toBe(1);
     const { rows } = await server.client.call('obs.audit.query', { actionType: 'approval.resolve' });
     expect(rows).toMatchObject([{ refs: { by: 'channel:net:ada!~ada@127.0.0.1', via: 'channel' }, outcome: 'success' }]);
@@ -133,7 +139,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     const ada = await join_('ada');
     ada.say(`PRIVMSG gate :${ring}`);
     ada.say(`PRIVMSG gate :/deny ${await asked(ada)}`);
-    await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate ada Denied by .*: bell$/), 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate ada The approval \w{8} was denied by .*ada/), 'gate ada Done']);
     expect([rings, model.results.join()]).toEqual([0, expect.stringContaining('denied')]);
   });
 
@@ -142,7 +148,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     const [ada, boss] = [await join_('ada', ['#lab']), await join_('boss', ['#lab'])];
     ada.say(`PRIVMSG #lab :gate: ${ring}`);
     const code = await asked(boss);
-    expect(heard(boss)).toContain('gate #lab Agent default waits for an approval of an owner: bell');
+    expect(heard(boss)).toContain(`gate #lab Agent default waits for an approval of an owner, with the code ${code}:`);
     for (const line of [`gate: /approve ${code}`, `/approve ${code}`, 'gate: /stop']) {
       const before = heard(ada).length;
       ada.say(`PRIVMSG #lab :${line}`);
@@ -153,7 +159,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     boss.say(`PRIVMSG gate :/approve ${code}`);
     await later(() => heard(boss).at(-1)).toContain('no approval with this code');
     boss.say(`PRIVMSG #lab :/approve ${code}`);
-    await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate #lab Approved by .*boss/), 'gate #lab Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate #lab The approval \w{8} was given by .*boss/), 'gate #lab Done']);
     expect(rings).toBe(1);
   });
 
@@ -163,7 +169,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     guest.say(`PRIVMSG gate :${ring}`);
     await later(() => heard(guest)).toEqual([expect.stringMatching(/^gate guest This waits until .* for an approval of the operator\.$/)]);
     await server.client.call('admin.approval.resolveAll', { approved: true, approvedBy: 'root' });
-    await later(() => heard(guest).slice(1)).toEqual(['gate guest Approved', 'gate guest Done']);
+    await later(() => heard(guest).slice(1)).toEqual(['gate guest The approval was given.', 'gate guest Done']);
     expect(rings).toBe(1);
   });
 
@@ -183,7 +189,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await stop(servers.pop());
     await start();
     await later(() => heard(ada)).toContain('gate ada Done');
-    await later(() => heard(ada).filter((line) => line.includes('Approved by'))).toHaveLength(1);
+    await later(() => heard(ada).filter((line) => line.includes('was given by'))).toHaveLength(1);
     expect(heard(ada).filter((line) => line.includes('waits for an approval'))).toHaveLength(1);
     expect([rings, first.url]).toEqual([1, expect.any(String)]);
   });
@@ -194,7 +200,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     ada.say(`PRIVMSG gate :${ring}`);
     const code = await asked(ada);
     clock.advance(61_000);
-    await later(() => heard(ada).slice(-2)).toEqual(['gate ada Nobody decided in time; it was not done: bell', 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([`gate ada The approval ${code} has expired: nobody decided in time, and the call was not made.`, 'gate ada Done']);
     ada.say(`PRIVMSG gate :/approve ${code}`);
     await later(() => heard(ada).at(-1)).toContain('expired');
     expect(rings).toBe(0);
@@ -234,7 +240,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     ada.say(`PRIVMSG gate :${ring}`);
     const code = await asked(ada);
     ada.say('PRIVMSG gate :/stop');
-    await later(() => heard(ada)).toEqual(expect.arrayContaining(['gate ada Stopped: 1 turn.', 'gate ada Withdrawn: bell']));
+    await later(() => heard(ada)).toEqual(expect.arrayContaining(['gate ada Stopped: 1 turn.', `gate ada The approval ${code} is not needed any more.`]));
     expect([await pending(server), rings]).toEqual([0, 0]);
     ada.say(`PRIVMSG gate :/approve ${code}`);
     await later(() => heard(ada).at(-1)).toContain('already denied');

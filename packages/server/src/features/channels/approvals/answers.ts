@@ -46,7 +46,7 @@ export function createAnswers({ db, clock, key, decide }: AnswersDeps): Answers 
       }
       const by = `channel:${work.to.instance}:${work.senderId}`;
       const isOpen = request.state === 'pending' && request.expiresAtMs > clock.ageNow();
-      if (isOpen && (await decide({ id: request.id, approved, by }, call))) return undefined;
+      if (isOpen && (await decide({ id: request.id, approved, by }, forAgent(call, request.agentId)))) return undefined;
       const now = (await inChat(work)).find(({ id }) => id === request.id);
       // The command is carried out again after a crash.
       if (now?.decidedBy === by && now.state === (approved ? 'approved' : 'denied')) return undefined;
@@ -68,3 +68,6 @@ function mayDecide({ trust, to, target }: ChatSpeaker, request: ChatRequest): bo
   if (trust === 'guest' || to.conversationKind === 'shared' || chatIn(request).ownersOnly) return false;
   return principalIn(request) === target.principalId;
 }
+
+/** The work may be of another agent than that of the chat. */
+const forAgent = (call: CallContext, agentId: string): CallContext => ({ ...call, identity: { ...call.identity, agents: [agentId] } });

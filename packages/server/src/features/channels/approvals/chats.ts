@@ -18,7 +18,7 @@ export interface ApprovalChatsDeps extends Core {
 }
 
 /** Longer arguments are cut: chats have small messages. */
-const maxParams = 1_500;
+const maxParams = 600;
 
 /** Asks in the chat that a request came from, and confirms there how it ended. Both are stored, and sent once under their keys. */
 export function createApprovalChats({ db, log, delivery, key, confirm }: ApprovalChatsDeps): ApprovalChats {
@@ -31,7 +31,7 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
       const { agentId, conversationRef } = request;
       const principalId = principalIn(request);
       const about = { agentId, conversationRef, principalId, turnId: null };
-      const parts = delivery.partsOf({ opKey: confirmationKeyOf(request.id), to, text: confirmationOf(request, to), ...about });
+      const parts = delivery.partsOf({ opKey: confirmationKeyOf(request.id), to, text: confirmationOf(request, to, codeOf(key, request.id)), ...about });
       if (await db.write(confirm, { id: request.id, parts })) delivery.wake(to.instance);
     }
   }
@@ -68,11 +68,11 @@ function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: Approva
   const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const about = { opKey: questionKeyOf(id), to, lifeMs: timeoutMs, agentId, conversationRef, principalId: principalIn(request), turnId: null };
   if (isQuiet) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
-  const params = paramsJson.length > maxParams ? `${headOf(paramsJson, maxParams)} … (the page Approvals shows the rest)` : paramsJson;
+  const what = [`What: ${action}`, `Tool: ${tool}`, `Arguments: ${paramsText(paramsJson)}`, `Reason: ${reason}`].join('\n');
   const text = [
-    `Agent ${agentId} waits for an approval${ownersOnly ? ' of an owner' : ''}: ${action}`,
-    `Tool ${tool}, arguments: ${params}`,
-    `Reason: ${reason}. Without a decision by ${until} the call is denied, and the work continues without it.`,
+    `Agent ${agentId} waits for an approval${ownersOnly ? ' of an owner' : ''}, with the code ${code}:`,
+    verbatim(what),
+    `Without a decision by ${until} the call is denied, and the work continues without it.`,
   ].join('\n');
   const buttons = [
     { label: 'Approve', command: `/approve ${code}` },
@@ -81,17 +81,25 @@ function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: Approva
   return { ...about, text, buttons };
 }
 
-function confirmationOf({ state, decidedBy, action }: ChatRequest, { isQuiet }: ApprovalChat): string {
-  const what = isQuiet ? '' : `: ${action}`;
-  switch (state) {
-    case 'approved':
-      return `Approved${isQuiet ? '' : ` by ${decidedBy ?? 'somebody'}`}${what}`;
-    case 'expired':
-      return `Nobody decided in time; it was not done${what}`;
-    default:
-      // Decided by the system: its work was stopped.
-      return decidedBy?.startsWith('system:') === true ? `Withdrawn${what}` : `Denied${isQuiet ? '' : ` by ${decidedBy ?? 'somebody'}`}${what}`;
-  }
+function paramsText(json: string): string {
+  if (json.length <= maxParams) return json;
+  const shown = headOf(json, maxParams);
+  return `${shown} … (${json.length - shown.length} more characters: read them on the page Approvals before you decide)`;
+}
+
+/** Returns a block of code, in which no platform renders anything: what people decide about must look as it is. */
+function verbatim(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
+
+function confirmationOf({ state, decidedBy }: ChatRequest, { isQuiet }: ApprovalChat, code: string): string {
+  const [by, which] = isQuiet ? ['', 'The approval'] : [` by ${decidedBy ?? 'somebody'}`, `The approval ${code}`];
+  if (state === 'approved') return `${which} was given${by}.`;
+  if (state === 'expired') return `${which} has expired: nobody decided in time, and the call was not made.`;
+  // Decided by the system: its work was stopped.
+  return decidedBy?.startsWith('system:') === true ? `${which} is not needed any more.` : `${which} was denied${by}.`;
 }
 
 /** Returns the chat of a request, written only by approvals. */

@@ -354,6 +354,7 @@ export class LiveGraph {
       graph: { graphId: id, nodeId: node.spec.id },
       ...(asked !== undefined && { asked: { origin: asked.origin, bounds: asked.bounds, agentId: this.row.agentId }, caps: new Set(asked.caps) }),
       conversationOf,
+      endpoint: chatIn(this.#announce),
     });
     return runId;
   }
