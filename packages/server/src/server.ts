@@ -157,19 +157,20 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   const channels = late.channels.set(
- wireChannels(assembly, {
-    outbox,
-    agents: agents.api,
-    turns: turns.api,
-    durable: unattended.durable,
-    inbox: inbox.api,
-    settings: settings.api,
-    media: media.api,
-    reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
-    stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
-    decideApproval: approvals.decideInChat,
-    principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
-  }));
+    wireChannels(assembly, {
+      outbox,
+      agents: agents.api,
+      turns: turns.api,
+      durable: unattended.durable,
+      inbox: inbox.api,
+      settings: settings.api,
+      media: media.api,
+      reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
+      stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
+      decideApproval: approvals.decideInChat,
+      principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
+    }),
+  );
   const stops = late.stops.set(
     createStops({
       log: log.module('approvals'),

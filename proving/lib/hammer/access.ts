@@ -64,7 +64,8 @@ const requestOf = (names: Names, index: number | string, call: number | string =
   createdAtMs: atMs,
   timeoutMs: 60_000,
   expiresAtMs: atMs + 60_000,
-  chatJson: null, turnJson: null,
+  chatJson: null,
+  turnJson: null,
 });
 
 const askingOf = (request: NewRequest, perAgent = 1_000): Asking => ({

@@ -240,7 +240,9 @@ export const heartbeatFields = once(() => ({
   showAlerts: z.boolean().describe('Reports results of heartbeats, and their failures, to the inbox.'),
   alertThreshold: z.int().min(1).max(100).describe('Consecutive temporary failures from which an alert is raised.'),
   alertCooldownMs: z.int().min(0).max(604_800_000).describe('Minimum milliseconds between two alerts of an agent.'),
-  target: ChannelEndpoint.describe('Chat of a configured channel that gets the results, instead of the inbox. Alerts about failures go to the inbox.'),
+  target: ChannelEndpoint.describe(
+    'Chat of a configured channel that gets the results, instead of the inbox. Alerts about failures go to the inbox.',
+  ),
 }));
 
 /** Heartbeats of an agent; missing keys default to `scheduler.heartbeat`. */

@@ -28,7 +28,7 @@ export interface StoppedConversation {
   readonly roots: readonly string[];
 }
 
-/** Ends the messages of a conversation that wait for a turn, and marks its waiting work to be given up; returns what else it started. */
+/** Ends the messages of a conversation that no turn has taken up, and marks its waiting work to be given up; returns what else it started. */
 export const stopConversation = operation(
   'channels.stopConversation',
   async (tx, { ref, atMs }: { readonly ref: string; readonly atMs: number }): Promise<StoppedConversation> => {

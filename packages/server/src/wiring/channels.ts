@@ -36,7 +36,7 @@ export interface ChannelsWiring {
 
 /** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */
 export function wireOutbox({ options, live, core }: Assembly) {
-  // Before the channels are built none is connected, and each looks for what waits when it connects.
+  // Before the channels are built none is connected, and each sends what is pending when it connects.
   let wake: (instance: string) => void = () => {};
   const channels = live((config) => config.channels);
   const { db } = core('delivery');

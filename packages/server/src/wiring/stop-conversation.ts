@@ -15,7 +15,7 @@ export interface StopConversationDeps {
 
 /**
  * Returns the stop of a conversation, for somebody who writes in it: its running and waiting turns with everything that they started are
- * killed like by `run.kill`, and its messages that wait for a turn get none. It returns how many of both there were.
+ * killed like by `run.kill`, and its queued messages get no turn. It returns how many of both there were.
  */
 export function createStopConversation({ db, clock }: Pick<Assembly, 'db' | 'clock'>, { turns, autonomy, rootTurns }: StopConversationDeps) {
   async function kill(rootRunId: string, call: CallContext): Promise<boolean> {

@@ -123,10 +123,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await later(() => heard(ada).at(-1)).toContain(`/approve ${code} or /deny ${code}`);
     expect(heard(ada).at(-2)).toBe('gate ada 1 message without an answer yet.');
     ada.say(`PRIVMSG gate :approve ${code.toLowerCase()}`);
-    await later(() => heard(ada).slice(-2)).toEqual([
-      `gate ada The approval ${code} was given by channel:net:ada!~ada@127.0.0.1.`,
-      'gate ada Done',
-    ]);
+    await later(() => heard(ada).slice(-2)).toEqual([`gate ada The approval ${code} was given by channel:net:ada!~ada@127.0.0.1.`, 'gate ada Done']);
     expect(rings).toBe(1);
     const { rows } = await server.client.call('obs.audit.query', { actionType: 'approval.resolve' });
     expect(rows).toMatchObject([{ refs: { by: 'channel:net:ada!~ada@127.0.0.1', via: 'channel' }, outcome: 'success' }]);
@@ -194,13 +191,16 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     expect([rings, first.url]).toEqual([1, expect.any(String)]);
   });
 
-  test('that nobody decides expire, and the chat is told', async () => {
+  test('that nobody decides expire, and the chat is notified', async () => {
     await start({ config: { approvals: { rules: [{ tools: ['bell'], action: 'ask' }], unattendedTimeoutMs: 60_000 } } });
     const ada = await join_('ada');
     ada.say(`PRIVMSG gate :${ring}`);
     const code = await asked(ada);
     clock.advance(61_000);
-    await later(() => heard(ada).slice(-2)).toEqual([`gate ada The approval ${code} has expired: nobody decided in time, and the call was not made.`, 'gate ada Done']);
+    await later(() => heard(ada).slice(-2)).toEqual([
+      `gate ada The approval ${code} has expired: nobody decided in time, and the call was not made.`,
+      'gate ada Done',
+    ]);
     ada.say(`PRIVMSG gate :/approve ${code}`);
     await later(() => heard(ada).at(-1)).toContain('expired');
     expect(rings).toBe(0);
@@ -234,13 +234,15 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
   });
 
-  test('/stop ends a turn that waits for an approval, and withdraws it', async () => {
+  test('/stop ends a turn with a pending approval, and withdraws it', async () => {
     const server = await start();
     const ada = await join_('ada');
     ada.say(`PRIVMSG gate :${ring}`);
     const code = await asked(ada);
     ada.say('PRIVMSG gate :/stop');
-    await later(() => heard(ada)).toEqual(expect.arrayContaining(['gate ada Stopped: 1 turn.', `gate ada The approval ${code} is not needed any more.`]));
+    await later(() => heard(ada)).toEqual(
+      expect.arrayContaining(['gate ada Stopped: 1 turn.', `gate ada The approval ${code} is not needed any more.`]),
+    );
     expect([await pending(server), rings]).toEqual([0, 0]);
     ada.say(`PRIVMSG gate :/approve ${code}`);
     await later(() => heard(ada).at(-1)).toContain('already denied');

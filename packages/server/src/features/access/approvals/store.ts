@@ -339,7 +339,7 @@ export interface Deciding extends Meant {
   /** Scope of the decider. */
   readonly principalId: string;
   readonly traceId: string;
-  /** Where the decision was made, unless through the API. */
+  /** Set when the decision was made elsewhere than through the API. */
   readonly via?: 'channel' | undefined;
 }
 

@@ -62,7 +62,7 @@ export function createAnswers({ db, clock, key, decide }: AnswersDeps): Answers 
   };
 }
 
-/** Owners decide about everything in their chats; approved people about work of their own, in their direct conversation. */
+/** Owners decide about everything in their chats; approved people about their own work, in their direct conversation. */
 function mayDecide({ trust, to, target }: ChatSpeaker, request: ChatRequest): boolean {
   if (trust === 'owner') return true;
   if (trust === 'guest' || to.conversationKind === 'shared' || chatIn(request).ownersOnly) return false;

@@ -20,7 +20,7 @@ export interface ChatSpeaker {
   readonly target: { readonly principalId: string };
 }
 
-/** A request that waits in a chat. */
+/** A pending request in a chat. */
 export interface WaitingRequest {
   readonly code: string;
   readonly action: string;

@@ -31,7 +31,12 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
       const { agentId, conversationRef } = request;
       const principalId = principalIn(request);
       const about = { agentId, conversationRef, principalId, turnId: null };
-      const parts = delivery.partsOf({ opKey: confirmationKeyOf(request.id), to, text: confirmationOf(request, to, codeOf(key, request.id)), ...about });
+      const parts = delivery.partsOf({
+        opKey: confirmationKeyOf(request.id),
+        to,
+        text: confirmationOf(request, to, codeOf(key, request.id)),
+        ...about,
+      });
       if (await db.write(confirm, { id: request.id, parts })) delivery.wake(to.instance);
     }
   }

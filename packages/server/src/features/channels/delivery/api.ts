@@ -84,7 +84,7 @@ export interface DeliveryApi {
 export interface EndpointsApi {
   /**
    * Returns the destination that an endpoint names. An agent names only the chat that its turn belongs to, a token without the scope `admin`
-   * only conversations of its own principal. `at` is the parameter that errors name.
+   * only direct conversations of its principal. `at` is the parameter that errors name.
    */
   check(endpoint: z.output<typeof ChannelEndpoint>, call: CallContext, at: string): Promise<Destination>;
   /** The same for an endpoint named by type and id: `NAME/ID`, or the id alone when one channel has the type. */

@@ -17,6 +17,7 @@ export interface EndpointsDeps {
 /** Checks and addresses chats as destinations. An endpoint is checked when it is chosen, and again when something is delivered to it. */
 export function createEndpoints({ db, platformOf, types, delivery }: EndpointsDeps): EndpointsApi {
   function checkChannel({ channelType, instance, threadId, conversationKind }: Destination, at: string): void {
+    if (![...types().values()].includes(channelType)) throw invalid(`${at}.channelType`, `there is no channel of type "${channelType}"`);
     const type = types().get(instance);
     if (type === undefined) throw invalid(`${at}.channelInstanceId`, `there is no channel "${instance}"`);
     if (type !== channelType) throw invalid(`${at}.channelType`, `the channel "${instance}" is of type "${type}"`);

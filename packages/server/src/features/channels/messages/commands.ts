@@ -10,7 +10,7 @@ export interface CommandDeps {
   readonly clock: Clock;
   /** Removes what the model sees of a conversation; its messages stay. */
   readonly reset: (conversationRef: string, call: CallContext) => Promise<unknown>;
-  /** Ends the turns of a conversation, and the messages that wait for one; returns how many. */
+  /** Ends the turns of a conversation, and the messages queued behind them; returns how many. */
   readonly stop: (conversationRef: string, call: CallContext) => Promise<{ readonly turns: number; readonly messages: number }>;
   readonly answers: Answers;
   readonly agents: { find(agentId: string): { readonly config: { readonly model?: string | undefined } } | undefined };
@@ -31,7 +31,7 @@ const help = [
 
 const decision = /^\/?(approve|deny)\s+([a-z2-9]{8})$/i;
 
-/** Returns the command that a text is. A decision needs no slash, which some clients take for a command of their own. */
+/** Returns the command that a text is. A decision needs no slash, which some clients take for their own command. */
 export function commandIn(text: string): Command | undefined {
   const said = text.trim();
   const [, verb, code] = decision.exec(said) ?? [];

@@ -16,7 +16,7 @@ const isDecision = (text: string): boolean => ['approve', 'deny'].includes(comma
 
 /** Decides who is answered (docs/decisions/0071), by the configuration and the stored pairing alone. */
 export function judge(
-  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'isUnverified' | 'mentionsUs'>,
+  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'isUnverified' | 'mentionsUs' | 'text'>,
   config: InstanceConfig,
   pairing: PairingRow | undefined,
 ): Judgement {

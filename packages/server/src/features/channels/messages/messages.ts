@@ -126,7 +126,7 @@ export function createMessages(deps: MessagesDeps) {
     if (config === undefined) return { row: { ...row, verdict: 'disabled' } };
     const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, senderId }) : undefined;
     // It was answered, so it named the agent.
-    const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true }, config, pairing);
+    const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true, text: row.text }, config, pairing);
     if (judgement.is === 'unmentioned') return { row };
     if (judgement.is !== 'turn') return { row: { ...row, verdict: judgement.is } };
     const { channelType, conversationId, threadId } = row;

@@ -2,7 +2,7 @@ import type { WorkHandler, WorkLimits } from '../../unattended/durable/api.ts';
 import { type CommandDeps, commandIn, runCommand } from './commands.ts';
 import { callOf, MessageWork, messageTo, type RunMessageDeps } from './run-message.ts';
 
-/** Commands run at once, whatever runs in their conversation: they have places of their own. */
+/** Commands run at once, whatever runs in their conversation: they have separate slots. */
 export const commandLimits: WorkLimits = { concurrency: 16, maxAttempts: 3, handlesSuspension: true };
 
 /** Carries out commands of people in chats, and replies. */

@@ -22,10 +22,7 @@ export interface AskDeps extends RequestDeps {
   /** Id of this run of the daemon. */
   readonly bootId: string;
   /** `ask-approval.ts`: the request with the message that announces it. */
-  readonly askApproval: Operation<
-    Asking & { readonly inbox?: InboxMessage | undefined; readonly question?: readonly PartRow[] | undefined },
-    Asked
-  >;
+  readonly askApproval: Operation<Asking & { readonly inbox?: InboxMessage | undefined; readonly question?: readonly PartRow[] | undefined }, Asked>;
   /** `ask-approval.ts`: withdraws an unannounced request, with its message. */
   readonly withdrawApproval: Operation<{ readonly id: string; readonly opKey: string }, void>;
   readonly announceMessage: (message: InboxMessage) => void;

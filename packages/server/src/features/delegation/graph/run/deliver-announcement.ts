@@ -106,9 +106,7 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
         operation: 'subagent',
         settle: (ended) =>
           deps.durable.waitFor(item, ended) ??
-          (ended.failure === undefined
-            ? { state: 'done', alongside: answerCalls(ended) }
-            : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
+          (ended.failure === undefined ? { state: 'done', alongside: answerCalls(ended) } : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
       },
       async () => {
         // It may have been deleted in the meantime.

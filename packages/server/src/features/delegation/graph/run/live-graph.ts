@@ -21,7 +21,17 @@ import { changeOf, type LiveNode, toLiveNode } from '../nodes/live-node.ts';
 import { NodeEvents } from './node-events.ts';
 import { NodeTexts } from './node-texts.ts';
 import type { GraphOperations } from './operations.ts';
-import { type Announce, announceIn, chatIn, type CancelReason, type GraphRow, parseDefinition, requesterIn, type Requester, specOf } from '../rows.ts';
+import {
+  type Announce,
+  announceIn,
+  chatIn,
+  type CancelReason,
+  type GraphRow,
+  parseDefinition,
+  requesterIn,
+  type Requester,
+  specOf,
+} from '../rows.ts';
 import { type NodeHost, type Phase, runNode } from '../nodes/run-node.ts';
 import type { SummarizeOutput } from '../nodes/summary.ts';
 import { answerGate, cancelGraph, type FoundGraph } from '../store.ts';

@@ -16,7 +16,7 @@ const Stored = once(() =>
   }),
 );
 
-/** Where a run is announced: in a conversation, in a chat, or, for a conversation that a chat belongs to, in both. */
+/** Target of the announcement of a run: in a conversation, in a chat, or, for a conversation that a chat belongs to, in both. */
 export interface AnnounceTarget {
   readonly conversation: ConversationTarget | undefined;
   readonly endpoint: ChatEndpoint | undefined;
@@ -28,7 +28,8 @@ export const toTargetJson = (conversation: ConversationTarget | null, endpoint: 
 
 /** Returns the target of a run. */
 export function readTarget({ announceTargetJson: json }: Pick<RunRow, 'announceTargetJson'>): AnnounceTarget {
-  const { ref, sessionKey, agentId, principalId, endpoint }: z.output<ReturnType<typeof Stored>> = json === null ? {} : Stored().parse(parseJson(json));
+  const { ref, sessionKey, agentId, principalId, endpoint }: z.output<ReturnType<typeof Stored>> =
+    json === null ? {} : Stored().parse(parseJson(json));
   const isWhole = ref !== undefined && sessionKey !== undefined && agentId !== undefined && principalId !== undefined;
   return { conversation: isWhole ? { ref, sessionKey, agentId, principalId } : undefined, endpoint };
 }

@@ -97,7 +97,9 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
       announcementTurn(row, target, item, (ended) => {
         const wait = deps.durable.waitFor(item, ended);
         if (wait !== undefined) return wait;
-        const settlement = settlementOf(ended, found.rows, (failure) => deps.inbox.deliverCall((alert = unanswered(row, found.rows, target, failure))));
+        const settlement = settlementOf(ended, found.rows, (failure) =>
+          deps.inbox.deliverCall((alert = unanswered(row, found.rows, target, failure))),
+        );
         const answer = endpoint === undefined ? undefined : answerTo(endpoint, { item, target }, ended);
         return answer === undefined ? settlement : { ...settlement, alongside: [...(settlement.alongside ?? []), deps.delivery.sendCall(answer)] };
       }),

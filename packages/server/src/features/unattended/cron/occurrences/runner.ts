@@ -97,7 +97,13 @@ export function createRunner(deps: RunnerDeps) {
     const { payload } = work;
     const nowMs = clock.now();
     const forOwner = isForOwners(deps.execute.identityOf(work.tokenId, work.principalId));
-    const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors(), nowMs, fence: deps.fence, forOwner, address: deps.endpoints.address });
+    const plan = finishOf(work, result, {
+      defaultMaxErrors: deps.defaultMaxErrors(),
+      nowMs,
+      fence: deps.fence,
+      forOwner,
+      address: deps.endpoints.address,
+    });
     if (payload.kind !== 'heartbeat_event' || result.status !== 'dispatched') return { ...plan, ...(late !== undefined && { late }) };
     const event = { text: unfenced(payload.text), clean: !holdsTaint(payload.text), atMs: nowMs, urgent: payload.wakeMode === 'now' };
     return { ...plan, ...(late !== undefined && { late }), systemEvent: eventOf(work, event) };

@@ -165,7 +165,9 @@ function planEnd(
         )
       : { state: healthy(before), alert: undefined };
   const messages: InboxMessage[] =
-    settings === undefined ? [] : messagesOf({ id: workId, target: deps.targetOf(agentId) }, { result, alert, atMs }, settings, deps.endpoints.address);
+    settings === undefined
+      ? []
+      : messagesOf({ id: workId, target: deps.targetOf(agentId) }, { result, alert, atMs }, settings, deps.endpoints.address);
   const ending: BeatEnding = {
     workId,
     agentId,

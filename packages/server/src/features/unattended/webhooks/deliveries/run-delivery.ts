@@ -136,7 +136,8 @@ export function createRunDelivery(deps: {
               if (wait !== undefined) return wait;
               const ending = endOf({ item, work, atMs: deps.clock.now() }, ended);
               alert = ending.alert;
-              answer = ended.failure === undefined ? answerOf(deps.endpoints, mapping.target, { item, work, atMs: deps.clock.now() }, ended) : undefined;
+              answer =
+                ended.failure === undefined ? answerOf(deps.endpoints, mapping.target, { item, work, atMs: deps.clock.now() }, ended) : undefined;
               const messages = [alert, answer].flatMap((message) => message ?? []);
               return { ...ending.end, alongside: messages.map((message) => deps.inbox.deliverCall(message)) };
             },

@@ -14,7 +14,10 @@ const toInbox: RunSpec['announce'] = { to: 'inbox', target: null, runId: null };
 
 /** Returns where the end of the requested run is announced. */
 export async function announcementOf(
-  { sessions, endpoints }: AnnounceToDeps, params: Params<'session.spawn'>, call: CallContext): Promise<RunSpec['announce']> {
+  { sessions, endpoints }: AnnounceToDeps,
+  params: Params<'session.spawn'>,
+  call: CallContext,
+): Promise<RunSpec['announce']> {
   const { announceChannelType: type, announceChannelId: id } = params;
   const { agentCaller } = call;
   if (agentCaller !== undefined) {
@@ -42,5 +45,7 @@ function announceToCaller({ agentId, principalId, conversationRef: ref, turn }: 
   const endpoint = turn?.endpoint;
   if (turn?.run !== undefined) return { to: 'run', target: null, runId: turn.run.runId, endpoint };
   // Only tests make callers without a turn.
-  return turn === undefined ? toInbox : { to: 'conversation', target: { ref, sessionKey: turn.sessionKey, agentId, principalId }, runId: null, endpoint };
+  return turn === undefined
+    ? toInbox
+    : { to: 'conversation', target: { ref, sessionKey: turn.sessionKey, agentId, principalId }, runId: null, endpoint };
 }
