@@ -168,6 +168,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
       stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
       decideApproval: approvals.decideInChat,
+      answerGate: (answer, call) => Promise.resolve(late.delegation.value.methods['graph.answer'](answer, call)),
       principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
     }),
   );
@@ -193,6 +194,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       inbox: inbox.api,
       endpoints: outbox.endpoints,
       delivery: outbox.api,
+      chats: outbox.approvalChats,
       conversations,
       turns: turns.api,
       toolsOf,

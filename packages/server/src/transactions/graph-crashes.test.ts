@@ -168,6 +168,7 @@ async function begin(
     inbox: { deliverCall: () => expect.unreachable(), announce() {} },
     endpoints: { named: () => expect.unreachable(), address: () => expect.unreachable() },
     delivery: { sendCall: () => expect.unreachable(), wake() {} },
+    chats: { gateCode: () => expect.unreachable(), buttonsOf: () => expect.unreachable() },
     autonomy: {
       onStop: (given) => void (stop = given),
       admit() {},

@@ -31,6 +31,7 @@ export interface ChannelsWiring {
   readonly reset: MessagesDeps['reset'];
   readonly stop: MessagesDeps['stop'];
   readonly decideApproval: AnswersDeps['decide'];
+  readonly answerGate: AnswersDeps['answerGate'];
   readonly principalOfPerson: (name: string) => string;
 }
 
@@ -63,7 +64,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     ...core('channels'),
     ...deps,
     delivery: deps.outbox.api,
-    answers: createAnswers({ ...core('channels'), key: deps.outbox.approvalKey, decide: deps.decideApproval }),
+    answers: createAnswers({ ...core('channels'), key: deps.outbox.approvalKey, decide: deps.decideApproval, answerGate: deps.answerGate }),
     accept: acceptChannelMessages,
     retry: retryChannelMessage,
     endWithMessage: endWorkWithMessage,

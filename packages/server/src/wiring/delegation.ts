@@ -1,5 +1,6 @@
 import type { ModelWork } from '../features/access/budgets/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import type { ApprovalChats } from '../features/channels/approvals/api.ts';
 import type { DeliveryApi, EndpointsApi } from '../features/channels/delivery/api.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
@@ -44,6 +45,7 @@ export interface DelegationWiring {
   readonly inbox: InboxApi;
   readonly endpoints: EndpointsApi;
   readonly delivery: DeliveryApi;
+  readonly chats: ApprovalChats;
   readonly turns: TurnsApi;
   readonly toolsOf: (agent: Agent) => readonly Tool[];
   readonly foundation: Pick<Foundation, 'lifetime'>;

@@ -248,4 +248,21 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await later(() => heard(ada).at(-1)).toContain('already denied');
     await later(async () => (await server.client.call('channels.messages', {})).messages.at(-1)?.state).toBe('aborted');
   });
+
+  test('a gate of a graph is asked in the chat that the graph is announced in, and answered there by an owner', async () => {
+    const server = await start();
+    const [ada, boss] = [await join_('ada', ['#lab']), await join_('boss', ['#lab'])];
+    const announce = { announceChannelType: 'irc', announceChannelId: '#lab' };
+    const nodes = [{ node_id: 'gate', task: 'Publish it?', type_id: 'approval-gate' as const }];
+    const { graphId } = await server.client.call('graph.execute', { nodes, ...announce });
+    const code = await asked(boss);
+    expect(heard(boss).join('\n')).toMatch(/asks for an approval \(node gate\):\n.*Publish it\?/);
+    ada.say(`PRIVMSG #lab :/approve ${code}`);
+    await later(() => heard(boss).at(-1)).toContain('Only the owners');
+    boss.say(`PRIVMSG #lab :/approve ${code}`);
+    await later(() => heard(boss)).toContain('gate #lab Approved.');
+    await later(() => server.client.call('graph.status', { graphId })).toMatchObject({ nodes: { gate: { status: 'completed' } } });
+    const { rows } = await server.client.call('obs.audit.query', { actionType: 'channels.answer' });
+    expect(rows).toMatchObject([{ target: graphId, refs: { by: 'channel:net:boss!~boss@127.0.0.1', approved: true } }]);
+  });
 });

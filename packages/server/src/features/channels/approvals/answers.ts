@@ -1,18 +1,22 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import { recordAudit } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
-import type { Clock } from '../../../kernel/clock.ts';
-import type { Db } from '../../../kernel/db/db.ts';
+import type { Core } from '../../../kernel/core.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
-import type { Answers, ChatSpeaker } from './api.ts';
+import type { Answers, ChatGate, ChatSpeaker } from './api.ts';
 import { chatIn, principalIn } from './chats.ts';
-import { codeOf } from './codes.ts';
-import { type ChatRequest, readChatRequests } from './store.ts';
+import { codeOf, gateName } from './codes.ts';
+import { type ChatRequest, readChatRequests, readGates } from './store.ts';
 
-export interface AnswersDeps {
-  readonly db: Db;
-  readonly clock: Clock;
+export interface AnswersDeps extends Pick<Core, 'db' | 'bus' | 'clock'> {
   readonly key: Buffer;
   /** Decides like `admin.approval.resolve`; false when it was decided before. */
   readonly decide: (decision: { readonly id: string; readonly approved: boolean; readonly by: string }, call: CallContext) => Promise<boolean>;
+  /** `graph.answer` */
+  readonly answerGate: (
+    answer: { readonly graphId: string; readonly nodeId: string; readonly answer: string },
+    call: CallContext,
+  ) => Promise<unknown>;
 }
 
 const refusal = 'There is no approval with this code that you may decide about.';
@@ -20,7 +24,8 @@ const refusal = 'There is no approval with this code that you may decide about.'
 const tries = { limit: 10, windowMs: 60 * 60_000 };
 
 /** Answers of people in chats to requests for approvals. */
-export function createAnswers({ db, clock, key, decide }: AnswersDeps): Answers {
+export function createAnswers(deps: AnswersDeps): Answers {
+  const { db, clock, key, decide } = deps;
   const wrong = new RateLimiter({ ...tries, clock });
 
   const inChat = async ({ to }: ChatSpeaker): Promise<ChatRequest[]> =>
@@ -35,16 +40,41 @@ export function createAnswers({ db, clock, key, decide }: AnswersDeps): Answers 
       );
     });
 
+  /** Returns the gates of graphs that the speaker may answer in the chat. */
+  const gatesFor = async ({ to, trust, target }: ChatSpeaker): Promise<ChatGate[]> => {
+    if (trust === 'guest' || (to.conversationKind === 'shared' && trust !== 'owner')) return [];
+    const { instance, conversationId } = to;
+    return (await db.read(readGates, { instance, conversationId })).filter((gate) => trust === 'owner' || gate.principalId === target.principalId);
+  };
+
+  /** Answers for the owner of the graph, who announces it in this chat. */
+  async function answerGate(work: ChatSpeaker, gate: ChatGate, approved: boolean, call: CallContext): Promise<string> {
+    const { graphId, nodeId, agentId, principalId } = gate;
+    const by = byOf(work);
+    const metadata = { nodeId, approved, by };
+    await recordAudit(deps, call, { actionType: 'channels.answer', classification: 'security', target: graphId, metadata });
+    const identity = { principalId, tokenId: principalId, scopes: [], agents: [agentId] };
+    try {
+      await deps.answerGate({ graphId, nodeId, answer: approved ? 'approved' : 'denied' }, { ...call, identity });
+      return approved ? 'Approved.' : 'Denied.';
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      return error.message;
+    }
+  }
+
   return {
     async answer(work, { code, approved }, call) {
       const sender = `${work.to.instance} ${work.senderId}`;
       if (!wrong.peek(sender).allowed) return refusal;
       const request = (await inChat(work)).find(({ id }) => codeOf(key, id) === code.toUpperCase());
+      const gate = request === undefined ? (await gatesFor(work)).find((one) => codeOf(key, gateName(one)) === code.toUpperCase()) : undefined;
+      if (gate !== undefined) return answerGate(work, gate, approved, call);
       if (request === undefined || !mayDecide(work, request)) {
         wrong.take(sender);
         return refusal;
       }
-      const by = `channel:${work.to.instance}:${work.senderId}`;
+      const by = byOf(work);
       const isOpen = request.state === 'pending' && request.expiresAtMs > clock.ageNow();
       if (isOpen && (await decide({ id: request.id, approved, by }, forAgent(call, request.agentId)))) return undefined;
       const now = (await inChat(work)).find(({ id }) => id === request.id);
@@ -71,3 +101,6 @@ function mayDecide({ trust, to, target }: ChatSpeaker, request: ChatRequest): bo
 
 /** The work may be of another agent than that of the chat. */
 const forAgent = (call: CallContext, agentId: string): CallContext => ({ ...call, identity: { ...call.identity, agents: [agentId] } });
+
+/** Returns the name of a decider for the audit and for others. */
+const byOf = ({ to, senderId }: ChatSpeaker): string => `channel:${to.instance}:${senderId}`;

@@ -1,3 +1,4 @@
+import type { Button } from '../../../channels/port.ts';
 import type { NewRequest } from '../../access/approvals/api.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Destination, PartRow } from '../delivery/api.ts';
@@ -6,6 +7,10 @@ import type { Destination, PartRow } from '../delivery/api.ts';
 export interface ApprovalChats {
   /** Returns the question about a request, to be stored with it; undefined when it did not come from a chat. */
   ask(request: NewRequest): readonly PartRow[] | undefined;
+  /** Returns the code by which people answer a gate of a graph. */
+  gateCode(gate: { readonly graphId: string; readonly nodeId: string }): string;
+  /** Returns the buttons with which a question is answered. */
+  buttonsOf(code: string): readonly Button[];
   /** Call after the commit of a question. */
   wake(parts: readonly PartRow[]): void;
   /** Call when requests were decided, have expired or were dropped, and at the start: confirms each in its chat, once. */
@@ -18,6 +23,14 @@ export interface ChatSpeaker {
   readonly senderId: string;
   readonly trust: 'owner' | 'member' | 'guest';
   readonly target: { readonly principalId: string };
+}
+
+/** A gate of a graph that was put to a chat. */
+export interface ChatGate {
+  readonly graphId: string;
+  readonly nodeId: string;
+  readonly agentId: string;
+  readonly principalId: string;
 }
 
 /** A pending request in a chat. */

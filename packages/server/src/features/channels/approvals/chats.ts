@@ -6,7 +6,7 @@ import { parseJson } from '../../../kernel/json.ts';
 import type { ApprovalChat, NewRequest } from '../../access/approvals/api.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from '../delivery/api.ts';
 import type { ApprovalChats } from './api.ts';
-import { codeOf } from './codes.ts';
+import { buttonsOf, codeOf, gateName } from './codes.ts';
 import { type ChatRequest, confirmationKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
 
 export interface ApprovalChatsDeps extends Core {
@@ -63,6 +63,8 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
       if (request.chatJson === null) return undefined;
       return delivery.partsOf(questionOf(request, chatIn({ chatJson: request.chatJson }), codeOf(key, request.id)));
     },
+    buttonsOf,
+    gateCode: (gate) => codeOf(key, gateName(gate)),
     wake: ([first]) => first !== undefined && delivery.wake(first.instance),
     confirm: () => void confirmEnded(),
   };
@@ -79,11 +81,7 @@ function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: Approva
     verbatim(what),
     `Without a decision by ${until} the call is denied, and the work continues without it.`,
   ].join('\n');
-  const buttons = [
-    { label: 'Approve', command: `/approve ${code}` },
-    { label: 'Deny', command: `/deny ${code}` },
-  ];
-  return { ...about, text, buttons };
+  return { ...about, text, buttons: buttonsOf(code) };
 }
 
 function paramsText(json: string): string {

@@ -1,5 +1,6 @@
 import { operation, query } from '../../../kernel/db/operation.ts';
 import type { RequestState } from '../../access/approvals/api.ts';
+import type { ChatGate } from './api.ts';
 
 /** Key of the question about a request. */
 export const questionKeyOf = (approvalId: string): string => `approval:${approvalId}`;
@@ -44,4 +45,24 @@ const unconfirmed = query<object, ChatRequest>(({ db, sql }) =>
 /** Returns the ended requests whose chats were not notified. */
 export const readUnconfirmed = operation('channels.unconfirmedRequests', (tx): Promise<ChatRequest[]> => tx.all(unconfirmed, {}));
 
-export const chatApprovalOperations = [readChatRequests, readUnconfirmed];
+const gates = query<{ instance: string; conversationId: string }, ChatGate>(({ db, sql, p }) =>
+  db
+    .selectFrom('graphNode')
+    .innerJoin('graphRun', 'graphRun.id', 'graphNode.graphId')
+    .select(['graphNode.graphId', 'graphNode.nodeId', 'graphRun.agentId', 'graphRun.principalId'])
+    .where('graphRun.state', '=', 'running')
+    .where('graphNode.state', '=', 'running')
+    .where('graphNode.answer', 'is', null)
+    .where(
+      sql<boolean>`exists (select 1 from outbound_message where instance = ${p('instance')} and conversation_id = ${p('conversationId')}
+        and op_key = 'graph:' || graph_node.graph_id || ':ask:' || graph_node.node_id || ':' || graph_node.attempt)`,
+    ),
+);
+
+/** Returns the gates of graphs that wait for an answer in a conversation of a platform. */
+export const readGates = operation(
+  'channels.gates',
+  (tx, input: { readonly instance: string; readonly conversationId: string }): Promise<ChatGate[]> => tx.all(gates, input),
+);
+
+export const chatApprovalOperations = [readGates, readChatRequests, readUnconfirmed];

@@ -90,7 +90,7 @@ export interface EndpointsApi {
   /** The same for an endpoint named by type and id: `NAME/ID`, or the id alone when one channel has the type. */
   named(channelType: string, channelId: string, call: CallContext, at: string): Promise<Destination>;
   /** Returns a message addressed to a chat instead of the inbox; an alert for the inbox when no such channel is configured any more. */
-  address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number }): InboxMessage;
+  address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number; readonly buttons?: readonly Button[] }): InboxMessage;
 }
 
 /** Sends what waits for an instance while it is connected. */

@@ -7,6 +7,7 @@ import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import type { WorkItem } from '../../../unattended/durable/api.ts';
+import type { ApprovalChats } from '../../../channels/approvals/api.ts';
 import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { SubagentsApi } from '../../subagents/api.ts';
@@ -44,6 +45,7 @@ export interface LiveDeps {
   readonly subagents: SubagentsApi;
   readonly inbox: InboxApi;
   readonly endpoints: Pick<EndpointsApi, 'address'>;
+  readonly chats: Pick<ApprovalChats, 'gateCode' | 'buttonsOf'>;
   readonly operations: Pick<GraphOperations, 'move'>;
   readonly identityOf: IdentityOf;
   readonly defaultAgentId: string;
@@ -326,12 +328,21 @@ export class LiveGraph {
       ask: (node) =>
         askPerson(node, {
           ...common,
-          question: (asking, kind) =>
-            this.#addressed(questionMessage(this.row, asking, kind, this.#texts.questionOf(asking), this.#ref, clock.now())),
+          question: (asking, kind) => this.#question(asking, kind),
           expire: ({ spec }) => db.write(answerGate, { graphId: this.row.id, nodeId: spec.id, answer: 'expired', text: null, atMs: null }),
         }),
       messagesOf: (node) => (this.row.nodeProgress === 1 ? [this.#addressed(nodeMessage(this.row, node, this.#ref, clock.now()))] : []),
     };
+  }
+
+  #question(node: LiveNode, kind: 'ask' | 'reminder'): InboxMessage {
+    const { endpoints, chats, clock } = this.#deps;
+    const chat = chatIn(this.#announce);
+    const text = this.#texts.questionOf(node);
+    if (chat === undefined) return questionMessage(this.row, node, kind, text, this.#ref, clock.now());
+    const code = chats.gateCode({ graphId: this.row.id, nodeId: node.spec.id });
+    const how = `Decide with the code ${code}; without an answer the node fails.`;
+    return endpoints.address(questionMessage(this.row, node, kind, text, this.#ref, clock.now(), how), chat, { buttons: chats.buttonsOf(code) });
   }
 
   #addressed(message: InboxMessage): InboxMessage {
