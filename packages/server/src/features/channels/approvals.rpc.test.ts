@@ -122,7 +122,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     ada.say('PRIVMSG gate :/status');
     await later(() => heard(ada).at(-1)).toContain(`/approve ${code} or /deny ${code}`);
     expect(heard(ada).at(-2)).toBe('gate ada 1 message without an answer yet.');
-    ada.say(`PRIVMSG gate :approve ${code.toLowerCase()}`);
+    ada.say(`PRIVMSG gate :/approve ${code.toLowerCase()}`);
     await later(() => heard(ada).slice(-2)).toEqual([`gate ada The approval ${code} was given by channel:net:ada!~ada@127.0.0.1.`, 'gate ada Done']);
     expect(rings).toBe(1);
     const { rows } = await server.client.call('obs.audit.query', { actionType: 'approval.resolve' });
@@ -155,7 +155,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     // In the direct conversation there is nothing to decide.
     boss.say(`PRIVMSG gate :/approve ${code}`);
     await later(() => heard(boss).at(-1)).toContain('no approval with this code');
-    boss.say(`PRIVMSG #lab :/approve ${code}`);
+    boss.say(`PRIVMSG #lab :approve ${code}`);
     await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate #lab The approval \w{8} was given by .*boss/), 'gate #lab Done']);
     expect(rings).toBe(1);
   });

@@ -29,12 +29,14 @@ const help = [
   '/help shows this. Everything else goes to the agent.',
 ].join(', ');
 
-const decision = /^\/?(approve|deny)\s+([a-z2-9]{8})$/i;
+const decision = /^\/(approve|deny)\s+([a-hj-np-z2-9]{8})$/i;
+/** Must be as it is shown: other words have eight letters too. */
+const decisionWithoutSlash = /^([Aa]pprove|[Dd]eny)\s+([A-HJ-NP-Z2-9]{8})$/;
 
 /** Returns the command that a text is. A decision needs no slash, which some clients take for their own command. */
 export function commandIn(text: string): Command | undefined {
   const said = text.trim();
-  const [, verb, code] = decision.exec(said) ?? [];
+  const [, verb, code] = decision.exec(said) ?? decisionWithoutSlash.exec(said) ?? [];
   if (verb !== undefined && code !== undefined) return { name: verb.toLowerCase() === 'approve' ? 'approve' : 'deny', code };
   const name = names.find((one) => said.toLowerCase() === `/${one}`);
   return name && { name };
