@@ -59,7 +59,7 @@ const gates = query<{ instance: string; conversationId: string }, ChatGate>(({ d
     ),
 );
 
-/** Returns the gates of graphs that wait for an answer in a conversation of a platform. */
+/** Returns the pending gates of graphs that were put to a conversation of a platform. */
 export const readGates = operation(
   'channels.gates',
   (tx, input: { readonly instance: string; readonly conversationId: string }): Promise<ChatGate[]> => tx.all(gates, input),
