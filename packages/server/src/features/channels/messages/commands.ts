@@ -21,7 +21,7 @@ const names = ['new', 'stop', 'status', 'agent', 'help'] as const;
 export type Command = { readonly name: (typeof names)[number] } | { readonly name: 'approve' | 'deny'; readonly code: string };
 
 const help = [
-  '/new begins a new conversation',
+  '/new begins a new conversation after what runs',
   '/stop ends what runs and waits here',
   '/status says what runs and waits, and with which model',
   '/agent says who answers',
@@ -40,6 +40,12 @@ export function commandIn(text: string): Command | undefined {
   if (verb !== undefined && code !== undefined) return { name: verb.toLowerCase() === 'approve' ? 'approve' : 'deny', code };
   const name = names.find((one) => said.toLowerCase() === `/${one}`);
   return name && { name };
+}
+
+/** Whether a text is a command that is carried out while a turn runs; a new conversation begins after it. */
+export function isUrgent(text: string): boolean {
+  const command = commandIn(text);
+  return command !== undefined && command.name !== 'new';
 }
 
 /** Carries out a command, also a second time after a crash; returns the reply, undefined for none. In a group only owners command. */

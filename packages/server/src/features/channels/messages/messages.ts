@@ -15,7 +15,7 @@ import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { DurableWork, NewWork } from '../../unattended/durable/api.ts';
 import type { Destination, OutgoingMessage, PartRow } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
-import { type CommandDeps, commandIn } from './commands.ts';
+import { isUrgent } from './commands.ts';
 import { judge, type Trust } from './gate.ts';
 import { principalOfGroup, principalOfSender, sessionKeyOf } from './identity.ts';
 import { commandLimits, createRunCommand } from './run-command.ts';
@@ -44,7 +44,7 @@ interface Intake {
   readonly replyWhenFull?: readonly PartRow[] | undefined;
 }
 
-export interface MessagesDeps extends RunMessageDeps, Omit<CommandDeps, 'agents'> {
+export interface MessagesDeps extends RunMessageDeps {
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
   readonly durable: DurableWork;
   /** Commits messages with what follows from them; returns the ids of those that are new. */
@@ -172,7 +172,7 @@ export function createMessages(deps: MessagesDeps) {
       ...(row.platformId !== null && { platformId: row.platformId }),
       ...(files.length > 0 && { files: files.slice(0, maxAttachments) }),
     };
-    const kind = commandIn(text) === undefined ? messageKind : commandKind;
+    const kind = isUrgent(text) ? commandKind : messageKind;
     const work = {
       // Work of one commit is claimed in the order of its ids.
       id: nextId('wi', row.receivedAtMs),

@@ -14,6 +14,7 @@ import type { DurableWork, EndWithMessage, WorkClaim, WorkEnd, WorkHandler, Work
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
+import { type CommandDeps, commandIn, runCommand } from './commands.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
 import { Preview } from './preview.ts';
 import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
@@ -63,7 +64,7 @@ export const messageLimits = { concurrency: 64, maxAttempts: 5 };
 /** Returns 5 s, 10 s, 20 s, 40 s. */
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 
-export interface RunMessageDeps extends Core, FetchFilesDeps {
+export interface RunMessageDeps extends Core, CommandDeps, FetchFilesDeps {
   readonly turns: Pick<TurnsApi, 'runDurably' | 'attach'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
@@ -156,6 +157,12 @@ export function createRunMessage(deps: RunMessageDeps): {
       count(work.to.instance, 1);
       using _typing = showTyping(isTypingShown(work) ? deps.adapterOf(work.to.instance) : undefined, placeOf(work), clock);
       try {
+        const command = commandIn(work.text);
+        if (command !== undefined) {
+          const text = await runCommand(command, work, call, deps);
+          if (text !== undefined) await delivery.send(messageTo(item, work, text, null));
+          return { state: 'done' };
+        }
         const files = await filesOf(item, work, call);
         preview = await previewOf(item, work);
         const outcome = await deps.turns.runDurably(

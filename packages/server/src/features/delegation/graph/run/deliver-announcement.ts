@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { type CallContext, type Identity, isForOwners } from '../../../../kernel/call-context.ts';
 import { newId, newTraceId } from '../../../../kernel/ids.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
 import type { DeliveryApi } from '../../../channels/delivery/api.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem } from '../../../unattended/durable/api.ts';
 import type { SessionsApi } from '../../../conversations/sessions/api.ts';
@@ -87,7 +88,7 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
     const title = row.label === null ? '' : `Label: ${row.label}\n`;
     const { endpoint } = announce;
     const answerCalls = ({ text, turnId }: TurnOutcome) => {
-      if (endpoint === undefined || text.trim() === '') return [];
+      if (endpoint === undefined || isSilent(text)) return [];
       const { agentId, principalId, ref: conversationRef } = target;
       return [deps.delivery.sendCall({ opKey: `announce:${item.id}`, to: endpoint, text, agentId, principalId, conversationRef, turnId })];
     };

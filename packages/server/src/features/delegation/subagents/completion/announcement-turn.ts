@@ -3,6 +3,7 @@ import type { ChatEndpoint } from '../../../../kernel/call-context.ts';
 import type { OutgoingMessage } from '../../../channels/delivery/api.ts';
 import type { WorkItem } from '../../../unattended/durable/api.ts';
 import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
 import type { TurnFailure } from '../../../../runtime/turn-failure.ts';
 import type { DurableTurn, TurnOutcome, TurnSettlement } from '../../../conversations/turns/api.ts';
 import { readOptions } from '../requests/options.ts';
@@ -54,5 +55,5 @@ export function answerTo(
   { text, turnId }: TurnOutcome,
 ): OutgoingMessage | undefined {
   const { agentId, principalId, ref } = target;
-  return text.trim() === '' ? undefined : { opKey: `announce:${item.id}`, to, text, agentId, principalId, conversationRef: ref, turnId };
+  return isSilent(text) ? undefined : { opKey: `announce:${item.id}`, to, text, agentId, principalId, conversationRef: ref, turnId };
 }

@@ -1,6 +1,7 @@
 import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { Destination, EndpointsApi } from '../../../channels/delivery/api.ts';
@@ -83,8 +84,6 @@ const maxReason = 1000;
 const maxExcerpt = 1000;
 /** Results that could not be sent to a chat by then are not sent any more. */
 const chatLifeMs = 24 * 60 * 60_000;
-/** Matches what a model or a script says when there is nothing to report. */
-const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])(?!\w)/;
 
 /** Returns whether there is a recipient: the target, or for a delivery without one the owner of the job. */
 export const isDeliveryAsked = ({ payload, policies }: Pick<CronWork, 'payload' | 'policies'>): boolean =>
@@ -96,7 +95,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
   const { effectsRefused } = result;
   const text = result.text?.trim() ?? '';
   const ours = result.ours === true;
-  const isReportable = text !== '' && (ours || !silentToken.test(text));
+  const isReportable = text !== '' && (ours || !isSilent(text));
   const isAsked = isDeliveryAsked(work);
   const delivery =
     isAsked && isReportable

@@ -10,6 +10,7 @@ import type { TraceWork } from '../../../../kernel/work-trace.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
 import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits, WorkState } from '../../durable/api.ts';
 import type { Destination, EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../inbox/api.ts';
@@ -181,9 +182,6 @@ const destinationOf = ({
   conversationKind,
 }: NonNullable<WebhookMapping['target']>): Destination => ({ instance, channelType, conversationId, threadId: threadId ?? null, conversationKind });
 
-/** Matches an answer that asks for silence. */
-const silent = /^\s*(?:NO_REPLY|\[SILENT\])(?!\w)/;
-
 /** Returns the answer of a turn, for the chat of its mapping; undefined when there is none, or nothing to say. */
 function answerOf(
   { address }: Pick<EndpointsApi, 'address'>,
@@ -191,7 +189,7 @@ function answerOf(
   { item: { key }, work, atMs }: { readonly item: WorkItem; readonly work: DeliveryWork; readonly atMs: number },
   { text }: TurnOutcome,
 ): InboxMessage | undefined {
-  if (target === undefined || text.trim() === '' || silent.test(text)) return undefined;
+  if (target === undefined || isSilent(text)) return undefined;
   const { agentId, ref: conversationRef, principalId } = work.target;
   const about = { source: 'webhook', level: 'info', agentId, conversationRef, principalId } as const;
   return address({ id: newId('in'), opKey: `webhook:${key}:answer`, digest: hash('sha256', text), ...about, text, atMs }, destinationOf(target));
