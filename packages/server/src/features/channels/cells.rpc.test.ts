@@ -156,6 +156,10 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     await server.client.call('channels.disable', { channel_type: 'irc' });
     again.resolve();
     await expect.poll(async () => (await deliveries(server))[0]).toBe('pending');
+    const { sessions: before } = await server.client.call('session.list', {});
+    // A reset forgets what was not sent, a deletion everything.
+    await server.client.call('session.reset', { conversationRef: before[0]?.conversationRef });
+    expect(await deliveries(server)).toEqual(['accepted']);
     const { sessions } = await server.client.call('session.list', {});
     await server.client.call('session.delete', { conversationRef: sessions[0]?.conversationRef });
     expect(await deliveries(server)).toEqual([]);

@@ -380,6 +380,15 @@ const forget = query<{ conversationRef: string }>(({ db, p }) =>
   db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')),
 );
 
+const forgetPending = query<{ conversationRef: string }>(({ db, p }) =>
+  db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')).where('turnId', 'is not', null).where('state', '=', 'pending'),
+);
+
+/** Deletes the answers of a conversation that were not sent yet, as it is being reset. */
+export async function forgetPendingParts(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(forgetPending, input);
+}
+
 /** Deletes what was sent and waits to be sent for a conversation that is being deleted. */
 export async function forgetParts(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
   await tx.run(forget, input);
