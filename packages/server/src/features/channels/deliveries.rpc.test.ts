@@ -51,6 +51,11 @@ function configOf(more: Config = {}): Config {
   };
 }
 
+const ownedBy = (owners: string[]): Config['channels'] => {
+  const { net } = configOf().channels ?? {};
+  return net === undefined ? {} : { net: { ...net, owners } };
+};
+
 async function start(options: TestServerOptions = {}): Promise<TestServer> {
   const server = await startTestServer({ homeDir, clock, ...options, config: configOf(options.config) });
   servers.push(server);
@@ -235,7 +240,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
   });
 
   test('what an agent delegates in a chat is answered there, and its jobs deliver there', async () => {
-    const server = await start({ config: { channels: { net: { ...configOf().channels?.['net'], type: 'irc', owners: [adaId] } as never } } });
+    const server = await start({ config: { channels: ownedBy([adaId]) } });
     server.provider.setAnswer(
       answering(({ question, results, messages }) => {
         if (messages.some(({ text }) => text.includes('Its task and its report'))) return { text: 'The worker counted seven.' };
@@ -261,5 +266,21 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     ada.say('PRIVMSG gate :delegate it');
     await later(() => heard().slice(2)).toEqual(['gate ada It works on it.', 'gate ada The worker counted seven.']);
     expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
+  });
+
+  test('a job that somebody added in a chat ends with the permission to write there', async () => {
+    const remind = { action: 'add', name: 'report', schedule: never, payload: { kind: 'agent_turn', message: 'Now.' } };
+    const answer = answering(({ results }) => (results.length === 0 ? call('cron', remind) : { text: 'I will.' }));
+    await start({ config: { channels: ownedBy([adaId]) }, provider: { answer } });
+    ada.say('PRIVMSG gate :remind me');
+    await later(heard).toEqual(['gate ada I will.']);
+    await stop(servers.pop());
+    const second = await start({ config: { channels: ownedBy([]) } });
+    await run(second);
+    await later(async () => (await second.client.call('cron.runs', { jobName: 'report' })).runs[0]).toMatchObject({
+      status: 'skipped',
+      errorKind: 'authority',
+    });
+    expect(second.provider.served()).toBe(0);
   });
 });
