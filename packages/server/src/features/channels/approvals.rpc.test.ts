@@ -15,6 +15,7 @@ import {
 } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createBell, createObeyingModel, follow } from '../access/approvals/testing/obeying-model.ts';
+import { conversationRef } from '../conversations/sessions/conversation.ts';
 import { mortal } from './testing/mortal-db.ts';
 
 let ircd: IrcServer;
@@ -264,5 +265,31 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await later(() => server.client.call('graph.status', { graphId })).toMatchObject({ nodes: { gate: { status: 'completed' } } });
     const { rows } = await server.client.call('obs.audit.query', { actionType: 'channels.answer' });
     expect(rows).toMatchObject([{ target: graphId, refs: { by: 'channel:net:boss!~boss@127.0.0.1', approved: true } }]);
+  });
+
+  test('of a job are asked where it delivers, and are not for the person there to decide when the job is of somebody else', async () => {
+    const server = await start();
+    const ada = await join_('ada');
+    const destinationEndpoint = { channelType: 'irc', channelInstanceId: 'net', conversationId: 'ada', conversationKind: 'direct' } as const;
+    const partition = { kind: 'principal-key', principalId: 'token:root', sessionKey: 'desk:gateway' } as const;
+    const conversation = {
+      conversationScope: { tenantId: 'default', agentId: 'default', partition },
+      conversationRef: conversationRef('default', 'token:root', { userId: 'desk', channelId: 'gateway' }),
+    };
+    await server.client.call('cron.add', {
+      name: 'chime',
+      schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' },
+      payload: { kind: 'agent_turn', message: ring },
+      deliveryTarget: { conversation, destinationEndpoint },
+    });
+    await server.client.call('cron.run', { jobName: 'chime', mode: 'force' });
+    const code = await asked(ada);
+    ada.say(`PRIVMSG gate :/approve ${code}`);
+    await later(() => heard(ada).at(-1)).toContain('no approval with this code');
+    expect([await pending(server), rings]).toEqual([1, 0]);
+    await server.client.call('admin.approval.resolveAll', { approved: true, approvedBy: 'root' });
+    await later(() => heard(ada).slice(-2)).toEqual([`gate ada The approval ${code} was given by root.`, 'gate ada Done']);
+    await later(async () => (await server.client.call('cron.runs', { jobName: 'chime' })).runs[0]?.deliveryStatus).toBe('accepted');
+    expect(rings).toBe(1);
   });
 });
