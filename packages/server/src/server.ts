@@ -75,6 +75,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
   const outbox = wireOutbox(assembly);
+  if (outbox.isNeeded()) await outbox.load();
   const inbox = createInbox({ ...core('inbox'), delivery: outbox.api });
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,

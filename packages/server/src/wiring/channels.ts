@@ -42,10 +42,12 @@ export function wireOutbox({ options, live, core }: Assembly) {
   const channels = live((config) => config.channels);
   const { db } = core('delivery');
   const delivery = createDelivery({ ...core('delivery'), platformOf, wake: (instance) => wake(instance) });
-  const types = () => new Map(Object.entries(channels.current).map(([name, { type }]) => [name, type]));
+  const types = () => new Map(delivery.isLoaded() ? Object.entries(channels.current).map(([name, { type }]) => [name, type]) : []);
   const approvalKey = options.installKey.derive('approval-codes');
   return {
     ...delivery,
+    /** Whether work that continues may have something to send. */
+    isNeeded: () => Object.keys(channels.current).length > 0,
     /** Names what notifies a connected channel that something waits for it. */
     onWake: (given: typeof wake) => void (wake = given),
     endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }),
@@ -87,6 +89,7 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     config: channels,
     agents: deps.agents,
     settings: deps.settings,
+    load: deps.outbox.load,
     open: openPlatform,
     take: messages.take,
     cursorOf: messages.cursorOf,

@@ -67,7 +67,7 @@ export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 't
 
 export interface DeliveryApi {
   /** Returns the first part of a text that is not complete yet. */
-  previewOf(channelType: string, text: string): Pick<OutgoingPart, 'text' | 'markup'>;
+  previewOf(channelType: string, text: string): Promise<Pick<OutgoingPart, 'text' | 'markup'>>;
   /** Returns the parts of a message, for an operation that stores them with something else. */
   partsOf(message: OutgoingMessage): PartRow[];
   /** Stores a message for sending. */
