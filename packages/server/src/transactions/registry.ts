@@ -92,6 +92,9 @@ import { indexOperations } from '../features/conversations/sessions/search/index
 import { resetOperations } from '../features/conversations/sessions/changes/reset-store.ts';
 import { deliveryMigrations } from '../features/channels/delivery/migrations.ts';
 import { deliveryOperations } from '../features/channels/delivery/store.ts';
+import { outgoingMigrations } from '../features/channels/outgoing/migrations.ts';
+import { outgoingOperations } from '../features/channels/outgoing/store.ts';
+import { sendMessage } from './send-message.ts';
 import { channelMessageMigrations } from '../features/channels/messages/migrations.ts';
 import { chatApprovalOperations } from '../features/channels/approvals/store.ts';
 import { channelMessageOperations } from '../features/channels/messages/store.ts';
@@ -211,6 +214,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...chatApprovalOperations,
   confirmApproval,
   stopConversation,
+  ...outgoingOperations,
+  sendMessage,
   ...channelMessageOperations,
   ...deliveryOperations,
   ...configVersionOperations,
@@ -300,5 +305,6 @@ export const migrations: readonly Migration[] = [
   ...webhookMigrations,
   ...channelMessageMigrations,
   ...deliveryMigrations,
+  ...outgoingMigrations,
   ...eventMigrations,
 ];

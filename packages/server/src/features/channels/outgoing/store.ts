@@ -1,0 +1,205 @@
+import { operation, query, type OperationCall, type Tx } from '../../../kernel/db/operation.ts';
+import type { Destination } from '../delivery/api.ts';
+import type { Begun, MessageOperation, OperationState, PartState } from './api.ts';
+
+/** Identities are known at least this long. */
+const keptMs = 30 * 24 * 60 * 60_000;
+/** Old ones that are deleted with each new one. */
+const prunedAtOnce = 8;
+
+/** Which conversations a caller reaches; null: all. */
+export interface Reach {
+  readonly agentIds: readonly string[] | null;
+  readonly principalId: string | null;
+  /** The conversation of the call, which may have no row yet. */
+  readonly conversationRef: string | null;
+}
+
+/** What is stored of the conversation of an endpoint; null: not known. */
+export interface Found {
+  readonly agentId: string | null;
+  readonly principalId: string | null;
+  readonly conversationRef: string | null;
+}
+
+interface Place {
+  readonly to: Destination;
+  readonly reach: Reach;
+}
+
+/** Finds the conversation that has all fields of an endpoint: people wrote there, were written to, or are approved. */
+export const findHolder = operation(
+  'outgoing.findHolder',
+  async (tx, place: Place): Promise<Found | undefined> => (await receivedAt(tx, place)) ?? (await sentTo(tx, place)) ?? (await pairedAt(tx, place)),
+);
+
+async function receivedAt(tx: Tx, { to, reach }: Place): Promise<Found | undefined> {
+  const [row] = await tx.build<Found>((db) => {
+    let from = db
+      .selectFrom('channelMessage')
+      .leftJoin('conversation', 'conversation.ref', 'channelMessage.conversationRef')
+      .where('instance', '=', to.instance)
+      .where('channelType', '=', to.channelType)
+      .where('channelMessage.conversationId', '=', to.conversationId)
+      .where('threadId', to.threadId === null ? 'is' : '=', to.threadId)
+      .where('conversationKind', '=', to.conversationKind);
+    if (reach.agentIds !== null) from = from.where('channelMessage.agentId', 'in', reach.agentIds);
+    const { principalId, conversationRef } = reach;
+    if (principalId !== null)
+      from = from.where((where) =>
+        where.or([
+          where('conversation.principalId', '=', principalId),
+          ...(conversationRef === null ? [] : [where('channelMessage.conversationRef', '=', conversationRef)]),
+        ]),
+      );
+    return from
+      .select(['channelMessage.agentId', 'conversation.principalId', 'channelMessage.conversationRef'])
+      .orderBy('channelMessage.id', 'desc')
+      .limit(1);
+  });
+  return row;
+}
+
+async function sentTo(tx: Tx, { to, reach }: Place): Promise<Found | undefined> {
+  const [row] = await tx.build<Found>((db) => {
+    let from = db
+      .selectFrom('outboundMessage')
+      .where('instance', '=', to.instance)
+      .where('channelType', '=', to.channelType)
+      .where('conversationId', '=', to.conversationId)
+      .where('threadId', to.threadId === null ? 'is' : '=', to.threadId)
+      .where('conversationKind', '=', to.conversationKind);
+    if (reach.agentIds !== null) from = from.where('agentId', 'in', reach.agentIds);
+    if (reach.principalId !== null) from = from.where('principalId', '=', reach.principalId);
+    return from.select(['agentId', 'principalId', 'conversationRef']).orderBy('id', 'desc').limit(1);
+  });
+  return row;
+}
+
+async function pairedAt(tx: Tx, { to, reach }: Place): Promise<Found | undefined> {
+  if (to.threadId !== null || to.conversationKind !== 'direct') return undefined;
+  const [row] = await tx.build<{ principalId: string | null }>((db) => {
+    let from = db
+      .selectFrom('channelPairing')
+      .where('instance', '=', to.instance)
+      .where('channelType', '=', to.channelType)
+      .where('conversationId', '=', to.conversationId)
+      .where('codeMac', 'is', null);
+    if (reach.principalId !== null) from = from.where('principalId', '=', reach.principalId);
+    return from.select('principalId').orderBy('id').limit(1);
+  });
+  return row && { agentId: null, principalId: row.principalId, conversationRef: null };
+}
+
+/** Message of ours or of a platform that a caller names. */
+interface Named {
+  readonly to: Destination;
+  readonly id: string;
+}
+
+const placeColumns = ['instance', 'channelType', 'conversationId', 'threadId', 'conversationKind'] as const;
+type StoredPlace = Destination & { readonly platformId: string | null };
+
+const received = query<{ id: string }, StoredPlace>(({ db, p }) =>
+  db
+    .selectFrom('channelMessage')
+    .select([...placeColumns, 'platformId'])
+    .where('id', '=', p('id')),
+);
+const sent = query<{ id: string }, StoredPlace>(({ db, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select([...placeColumns, 'platformId'])
+    .where('id', '=', p('id')),
+);
+
+/** Returns the platform's id of a message of ours, null when it has none; undefined when it does not belong to the endpoint. */
+export const findOwnMessage = operation('outgoing.findMessage', async (tx, { to, id }: Named): Promise<{ platformId: string | null } | undefined> => {
+  const row = await tx.get(id.startsWith('cm_') ? received : sent, { id });
+  return row !== undefined && placeColumns.every((name) => row[name] === to[name]) ? { platformId: row.platformId } : undefined;
+});
+
+const newest = query<{ conversationRef: string }, Destination & { readonly id: string }>(({ db, p }) =>
+  db
+    .selectFrom('channelMessage')
+    .select([...placeColumns, 'id'])
+    .where('conversationRef', '=', p('conversationRef'))
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+
+/** Returns the newest message of a conversation, with where it came from. */
+export const findNewest = operation('outgoing.newest', (tx, input: { readonly conversationRef: string }) => tx.get(newest, input));
+
+const parts = query<{ opKey: string }, PartState>(({ db, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(['id', 'part', 'state', 'platformId', 'errorKind', 'error'])
+    .where('opKey', '=', p('opKey'))
+    .orderBy('part'),
+);
+
+/** Returns the parts of a message by what it is for. */
+export const readParts = operation('outgoing.parts', (tx, input: { readonly opKey: string }): Promise<PartState[]> => tx.all(parts, input));
+
+const insert = query<MessageOperation>(({ db, p, each }) =>
+  db
+    .insertInto('messageOperation')
+    .values({
+      ...each(['id', 'method', 'digest', 'rootRunId', 'agentId', 'state', 'bootId']),
+      resultJson: null,
+      createdAtMs: p('atMs'),
+      endedAtMs: null,
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing()),
+);
+const stored = query<{ id: string }, { digest: string; state: OperationState; bootId: string; resultJson: string | null }>(({ db, p }) =>
+  db.selectFrom('messageOperation').select(['digest', 'state', 'bootId', 'resultJson']).where('id', '=', p('id')),
+);
+const old = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('messageOperation')
+    .where('id', 'in', db.selectFrom('messageOperation').select('id').where('createdAtMs', '<', p('beforeMs')).limit(p('limit'))),
+);
+
+/** Enters an operation into the ledger; what was entered before stays. Part of `sendMessage`. */
+export async function enterOperation(tx: Tx, entered: MessageOperation): Promise<Begun> {
+  if ((await tx.run(insert, entered)).changes > 0) {
+    await tx.run(old, { beforeMs: entered.atMs - keptMs, limit: prunedAtOnce });
+    return { is: 'new' };
+  }
+  const row = await tx.get(stored, { id: entered.id });
+  if (row === undefined) throw new Error('the operation is gone');
+  if (row.digest !== entered.digest) return { is: 'conflict' };
+  return { is: 'repeat', state: row.state, bootId: row.bootId, resultJson: row.resultJson };
+}
+
+/** Enters an operation that asks a platform itself, before it does. */
+export const beginAct = operation('outgoing.beginAct', (tx, input: MessageOperation) => enterOperation(tx, input));
+
+const end = query<{ id: string; state: OperationState; resultJson: string | null; atMs: number }>(({ db, p }) =>
+  db
+    .updateTable('messageOperation')
+    .set({ state: p('state'), resultJson: p('resultJson'), endedAtMs: p('atMs') })
+    .where('id', '=', p('id'))
+    .where('state', '=', 'started'),
+);
+const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('messageOperation').where('id', '=', p('id')).where('state', '=', 'started'));
+
+export interface ActEnd {
+  readonly id: string;
+  /** `undone`: it had certainly no effect and may be tried again. */
+  readonly is: 'done' | 'unknown' | 'undone';
+  readonly resultJson: string | null;
+  readonly alongside: readonly OperationCall[];
+  readonly atMs: number;
+}
+
+/** Stores what became of an operation that asked a platform itself; false when it had ended. */
+export const endAct = operation('outgoing.endAct', async (tx, { id, is, resultJson, alongside, atMs }: ActEnd): Promise<boolean> => {
+  const { changes } = is === 'undone' ? await tx.run(remove, { id }) : await tx.run(end, { id, state: is, resultJson, atMs });
+  if (changes > 0) for (const call of alongside) await tx.call(call);
+  return changes > 0;
+});
+
+export const outgoingOperations = [findHolder, findOwnMessage, findNewest, readParts, beginAct, endAct];
