@@ -161,6 +161,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     wireChannels(assembly, {
       outbox,
       agents: agents.api,
+      autonomy: autonomy.api,
       turns: turns.api,
       durable: unattended.durable,
       inbox: inbox.api,
@@ -301,7 +302,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   assembly.onClaimed(approvals.recover);
   assembly.onClaimed(restoreTurns);
   await unattended.start();
-  if (!lifetime.controlPlaneOnly) channels.start();
+  if (!lifetime.controlPlaneOnly) await channels.start();
   const warnings = [...(await findWarnings(options, foundation, openedJail)), ...secrets.warnings, ...unattended.warnings];
   address = await listeners.open();
   if (address !== null) {

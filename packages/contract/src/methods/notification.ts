@@ -9,7 +9,7 @@ export const notification = {
     risk: 'mutate',
     summary: 'Notifies the user of an agent where they talk with it.',
     description:
-      'The target is `channel_type` with `channel_id`, otherwise `notification.primaryChannel` of the agent, otherwise the conversation with the newest message; always one that people have with the agent. What its policy refuses is a result with `success: false`, not an error. In quiet hours a notification is kept until their end; its `entryId` is in `delivery.list`.',
+      'The target is `channel_type` with `channel_id`, otherwise `notification.primaryChannel` of the agent, otherwise the direct conversation with the newest message; always one that people have with the agent. What its policy refuses is a result with `success: false`, not an error. In quiet hours a notification is kept until their end; its `entryId` is in `delivery.list`.',
     params: () =>
       z.strictObject({
         message: z.string().min(1).max(4_096),
@@ -20,7 +20,7 @@ export const notification = {
         channel_type: z.string().min(1).max(32).optional(),
         channel_id: z.string().min(1).max(512).optional().describe('The conversation on the platform; needs `channel_type`.'),
         destination_endpoint: ChannelEndpoint.optional().describe('Must be the resolved target in all fields.'),
-        agent_id: AgentId.optional().describe('The agent whose policy counts; otherwise the agent of the target.'),
+        agent_id: AgentId.optional().describe('The agent whose users are notified, by its policy; that of the target when a channel is named, otherwise the default agent.'),
         origin: z
           .enum(['program', 'notification'])
           .default('program')

@@ -94,7 +94,10 @@ import { deliveryMigrations } from '../features/channels/delivery/migrations.ts'
 import { deliveryOperations } from '../features/channels/delivery/store.ts';
 import { outgoingMigrations } from '../features/channels/outgoing/migrations.ts';
 import { outgoingOperations } from '../features/channels/outgoing/store.ts';
+import { notificationMigrations } from '../features/channels/notifications/migrations.ts';
+import { notificationOperations } from '../features/channels/notifications/store.ts';
 import { sendMessage } from './send-message.ts';
+import { sendNotification } from './send-notification.ts';
 import { channelMessageMigrations } from '../features/channels/messages/migrations.ts';
 import { chatApprovalOperations } from '../features/channels/approvals/store.ts';
 import { channelMessageOperations } from '../features/channels/messages/store.ts';
@@ -216,6 +219,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   stopConversation,
   ...outgoingOperations,
   sendMessage,
+  ...notificationOperations,
+  sendNotification,
   ...channelMessageOperations,
   ...deliveryOperations,
   ...configVersionOperations,
@@ -306,5 +311,6 @@ export const migrations: readonly Migration[] = [
   ...channelMessageMigrations,
   ...deliveryMigrations,
   ...outgoingMigrations,
+  ...notificationMigrations,
   ...eventMigrations,
 ];

@@ -1,26 +1,43 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { type AnswersDeps, createAnswers } from '../features/channels/approvals/answers.ts';
 import { createApprovalChats } from '../features/channels/approvals/chats.ts';
+import type { DeliveryApi } from '../features/channels/delivery/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
-import { openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
+import { capabilitiesOf, openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
 import { createStanding } from '../features/channels/messages/standing.ts';
 import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
+import { createNotifications } from '../features/channels/notifications/notifications.ts';
+import { createActs, valueOf } from '../features/channels/outgoing/acts.ts';
+import { createFindTarget, destinationOf } from '../features/channels/outgoing/find-target.ts';
+import { createOutgoing } from '../features/channels/outgoing/outgoing.ts';
+import { readSent } from '../features/channels/outgoing/sends.ts';
+import { createMessageTool, originOf } from '../features/channels/outgoing/tool.ts';
+import { createPlatformActions } from '../features/channels/platform-actions/platform-actions.ts';
+import { createActionTools } from '../features/channels/platform-actions/tools.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
+import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import type { MediaLibrary } from '../features/environment/media/api.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
+import { nextActive } from '../features/unattended/heartbeat/timing/active-hours.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
+import { derived } from '../kernel/config/live.ts';
+import { createEgress } from '../kernel/egress.ts';
+import type { Tool } from '../runtime/tool.ts';
 import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
 import { finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
 import { confirmApproval } from '../transactions/confirm-approval.ts';
 import { endWork, endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import { sendMessage } from '../transactions/send-message.ts';
+import { sendNotification } from '../transactions/send-notification.ts';
 import type { Assembly } from './assembly.ts';
 
 export interface ChannelsWiring {
+  readonly autonomy: Pick<AutonomyApi, 'admit'>;
   readonly agents: AgentsApi;
   readonly turns: TurnsApi;
   readonly durable: DurableWork;
@@ -60,7 +77,8 @@ export type Outbox = ReturnType<typeof wireOutbox>;
 export type Channels = ReturnType<typeof wireChannels>;
 
 /** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
-export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
+export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
+  const { building, options, bootId, live, core } = assembly;
   const channels = live((config) => config.channels);
   const messages = createMessages({
     ...core('channels'),
@@ -98,13 +116,75 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
   });
   building.use(instances);
   deps.outbox.onWake((name) => instances.wake(name));
+  const outgoing = building.use(wireOutgoing(assembly, { ...deps, instances, delivery: deps.outbox.api }));
   return {
-    methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods },
+    methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods, ...outgoing.methods },
     mayWrite: createStanding({
       db: core('channels').db,
       instances: () => Object.entries(channels.current).filter(([, { enabled }]) => enabled),
       principalOfPerson: deps.principalOfPerson,
     }),
-    start: () => instances.start(),
+    tools: outgoing.tools,
+    async start(): Promise<void> {
+      instances.start();
+      await outgoing.start();
+    },
+  };
+}
+
+interface OutgoingWiring extends ChannelsWiring {
+  readonly instances: Instances;
+  readonly delivery: DeliveryApi;
+}
+
+/** Wires what programs and agents write into channels: messages, notifications, actions of platforms. */
+function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, { agents, autonomy, inbox, media, instances, delivery }: OutgoingWiring) {
+  const configOf = (name: string) => instances.configOf(name);
+  const connected = (name: string) => instances.connected(name);
+  const findTarget = createFindTarget({ db, configOf, defaultAgentId: () => agents.defaultId });
+  const acts = createActs({ clock, connected, capabilitiesOf });
+  const durability = live((config) => config.autonomy.durability);
+  const methods = createOutgoing({
+    ...core('channels'),
+    agents,
+    autonomy,
+    media,
+    egress: createEgress({ clock, ...options.overrides?.egress }),
+    inbox,
+    bootId,
+    delivery,
+    sendMessage,
+    findTarget,
+    acts,
+    platformOf,
+    capabilitiesOf,
+    isDurable: () => durability.current.enabled,
+  });
+  const notifications = createNotifications({
+    ...core('notifications'),
+    agents,
+    delivery,
+    sendNotification,
+    findTarget,
+    destinationOf,
+    nextWithin: nextActive,
+    readSent: (opKey) => readSent(db, opKey),
+    isEnabled: (name) => configOf(name) !== undefined,
+    isConnected: (name) => connected(name) !== undefined,
+  });
+  const actions = createPlatformActions({ ...core('channels'), agents, autonomy, findTarget, acts, valueOf });
+  const endpointOf = async (conversationRef: string) => (await originOf(db, conversationRef))?.endpoint;
+  const channels = live((config) => config.channels);
+  // Agents are offered what some channel has.
+  const tools = derived(channels, (configured): readonly Tool[] => {
+    const types = new Set(Object.values(configured).flatMap(({ enabled, type }) => (enabled ? [type] : [])));
+    if (types.size === 0) return [];
+    return [createMessageTool(db, methods), ...createActionTools([...types], { run: actions.run, endpointOf })];
+  });
+  return {
+    methods: { ...methods, ...notifications.methods, ...actions.methods },
+    tools,
+    start: () => notifications.start(),
+    [Symbol.dispose]: () => notifications[Symbol.dispose](),
   };
 }

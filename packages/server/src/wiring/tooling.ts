@@ -24,6 +24,7 @@ import { createSessionTools } from '../features/conversations/sessions/tool.ts';
 import { createToolSet, type ToolSet } from '../runtime/tool-set.ts';
 import type { Tool } from '../runtime/tool.ts';
 import type { Assembly } from './assembly.ts';
+import type { Channels } from './channels.ts';
 import type { Delegation } from './delegation.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -140,6 +141,7 @@ export interface ToolSetWiring {
   readonly background: Tool;
   readonly unattended: Late<Unattended>;
   readonly delegation: Late<Delegation>;
+  readonly channels: Late<Channels>;
 }
 
 /** Joins the tools of all features, with every call metered. */
@@ -154,7 +156,7 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics }, to
       deps.background,
       ...(options.overrides?.tools ?? []),
     ],
-    [shell.tools, mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools()],
+    [shell.tools, mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools(), () => deps.channels.value.tools()],
     metrics.tool,
   );
 }

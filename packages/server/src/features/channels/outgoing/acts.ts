@@ -2,7 +2,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Act, Adapter } from '../../../channels/port.ts';
-import type { OpenedPlatform } from '../instances/platforms.ts';
+import type { OpenedPlatform } from '../instances/api.ts';
 import type { ChannelCapabilities } from '@gatehouse/contract';
 import type { Destination } from '../delivery/api.ts';
 

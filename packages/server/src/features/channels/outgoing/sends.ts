@@ -4,6 +4,7 @@ import { announceAudit } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { AuditRow } from '../../../kernel/db/audit.ts';
+import type { Db } from '../../../kernel/db/db.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
@@ -79,6 +80,12 @@ export function statusOf(parts: readonly PartState[]): MessageStatus {
   if (!has('rejected', 'expired')) return 'accepted';
   if (has('accepted')) return 'partial';
   return has('rejected') ? 'rejected' : 'pre_send_failed';
+}
+
+/** Returns what the outbox knows of a message. */
+export async function readSent(db: Db, opKey: string): Promise<{ readonly status: MessageStatus; readonly messageId: string | null }> {
+  const parts = await db.read(readParts, { opKey });
+  return { status: parts.length === 0 ? 'pre_send_failed' : statusOf(parts), messageId: parts[0]?.platformId ?? null };
 }
 
 export const otherContent = (): AppError =>

@@ -10,36 +10,52 @@ import { findNewest } from './store.ts';
 /** Longer than a call waits for the platform. */
 const timeoutMs = 60_000;
 
-const to = () =>
-  ChannelEndpoint.optional().describe('Another conversation of the same user with you; the one that you are talking in when absent.');
-const messageId = () => z.string().min(1).max(512).optional().describe('The message; the newest one of this conversation when absent.');
-const text = () => z.string().min(1).max(32_768).describe('Markdown.');
-
 const Args = once(() =>
-  z.discriminatedUnion('action', [
-    z.strictObject({ action: z.literal('send'), text: text(), to: to() }),
-    z.strictObject({ action: z.literal('reply'), text: text(), message_id: messageId(), to: to() }),
-    z.strictObject({ action: z.literal('react'), emoji: z.string().min(1).max(64), message_id: messageId(), to: to() }),
-    z.strictObject({ action: z.literal('fetch'), limit: z.int().min(1).max(100).default(20), before: z.string().min(1).max(512).optional(), to: to() }),
-  ]),
+  z.strictObject({
+    action: z.enum(['send', 'reply', 'react', 'fetch']),
+    text: z.string().min(1).max(32_768).optional().describe('For send and reply: Markdown.'),
+    emoji: z.string().min(1).max(64).optional().describe('For react.'),
+    message_id: z
+      .string()
+      .min(1)
+      .max(512)
+      .optional()
+      .describe('For reply and react: the message; the newest one of this conversation when absent.'),
+    limit: z.int().min(1).max(100).default(20).describe('For fetch.'),
+    before: z.string().min(1).max(512).optional().describe('For fetch: the message before which to begin.'),
+    to: ChannelEndpoint.optional().describe('Another conversation of the same user with you; the one that you are talking in when absent.'),
+  }),
 );
 type Args = z.output<ReturnType<typeof Args>>;
+
+/** A message of a conversation, with the endpoint that it came from. */
+export interface Origin {
+  readonly endpoint: Coordinates['endpoint'];
+  readonly messageId: string;
+}
+
+/** Returns the newest message of a conversation; undefined when it is not in a channel. */
+export async function originOf(db: Db, conversationRef: string): Promise<Origin | undefined> {
+  const newest = await db.read(findNewest, { conversationRef });
+  if (newest === undefined) return undefined;
+  const { id: messageId, instance: channelInstanceId, channelType, conversationId, threadId, conversationKind } = newest;
+  return { endpoint: { channelType, channelInstanceId, conversationId, ...(threadId !== null && { threadId }), conversationKind }, messageId };
+}
 
 /** `message`: the methods `message.*` for agents, in the conversation of the call or another one of the same user. */
 export function createMessageTool(db: Db, methods: OutgoingMethods): Tool<ReturnType<typeof Args>> {
   async function placeOf(args: Args, { conversationRef }: ToolContext): Promise<Coordinates & { readonly newestId: string | undefined }> {
     if (args.to !== undefined) return { endpoint: args.to, newestId: undefined };
-    const newest = await db.read(findNewest, { conversationRef });
-    if (newest === undefined)
+    const origin = await originOf(db, conversationRef);
+    if (origin === undefined)
       throw new AppError('precondition_failed', 'This conversation is not in a channel: name another one with `to`', { param: 'to' });
-    const { id, instance: channelInstanceId, channelType, conversationId, threadId, conversationKind } = newest;
-    return { endpoint: { channelType, channelInstanceId, conversationId, ...(threadId !== null && { threadId }), conversationKind }, newestId: id };
+    return { endpoint: origin.endpoint, newestId: origin.messageId };
   }
 
-  const named = (id: string | undefined): string => {
-    if (id === undefined) throw new AppError('invalid_params', 'message_id: expected the id of a message', { param: 'message_id' });
-    return id;
-  };
+  function given(name: 'text' | 'emoji' | 'message_id', value: string | undefined): string {
+    if (value === undefined) throw new AppError('invalid_params', `${name}: missing`, { param: name });
+    return value;
+  }
 
   return {
     name: 'message',
@@ -58,18 +74,15 @@ export function createMessageTool(db: Db, methods: OutgoingMethods): Tool<Return
     async run(args, context): Promise<ToolResult> {
       const { call, callId } = context;
       const { newestId, ...place } = await placeOf(args, context);
+      const content = () => ({ ...place, text: given('text', args.text), operation_id: callId });
+      const messageId = () => given('message_id', args.message_id ?? newestId);
       switch (args.action) {
         case 'send':
-          return sentText(await methods['message.send']({ ...place, text: args.text, operation_id: callId }, call));
+          return sentText(await methods['message.send'](content(), call));
         case 'reply':
-          return sentText(
-            await methods['message.reply'](
-              { ...place, text: args.text, message_id: named(args.message_id ?? newestId), operation_id: callId },
-              call,
-            ),
-          );
+          return sentText(await methods['message.reply']({ ...content(), message_id: messageId() }, call));
         case 'react': {
-          const params = { ...place, emoji: args.emoji, message_id: named(args.message_id ?? newestId), operation_id: callId };
+          const params = { ...place, emoji: given('emoji', args.emoji), message_id: messageId(), operation_id: callId };
           const { messageId: reacted } = await methods['message.react'](params, call);
           return { content: `Reacted to ${reacted}.` };
         }
