@@ -20,7 +20,9 @@ export const notification = {
         channel_type: z.string().min(1).max(32).optional(),
         channel_id: z.string().min(1).max(512).optional().describe('The conversation on the platform; needs `channel_type`.'),
         destination_endpoint: ChannelEndpoint.optional().describe('Must be the resolved target in all fields.'),
-        agent_id: AgentId.optional().describe('The agent whose users are notified, by its policy; that of the target when a channel is named, otherwise the default agent.'),
+        agent_id: AgentId.optional().describe(
+          'The agent whose users are notified, by its policy; that of the target when a channel is named, otherwise the default agent.',
+        ),
         origin: z
           .enum(['program', 'notification'])
           .default('program')

@@ -156,7 +156,14 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics }, to
       deps.background,
       ...(options.overrides?.tools ?? []),
     ],
-    [shell.tools, mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools(), () => deps.channels.value.tools()],
+    [
+      shell.tools,
+      mcp.api.tools,
+      skills.api.tools,
+      () => deps.unattended.value.tools,
+      () => deps.delegation.value.tools(),
+      () => deps.channels.value.tools(),
+    ],
     metrics.tool,
   );
 }

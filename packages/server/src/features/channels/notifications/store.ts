@@ -43,16 +43,13 @@ const sameSince = query<{ agentId: string; digest: string; sinceMs: number }, { 
 );
 const insert = query<NotificationRow>(({ db, each }) => db.insertInto('channelNotification').values({ ...each(columns), endedAtMs: null }));
 const old = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
-  db.deleteFrom('channelNotification').where(
-    'id',
-    'in',
-    db
-      .selectFrom('channelNotification')
-      .select('id')
-      .where('createdAtMs', '<', p('beforeMs'))
-      .where('endedAtMs', 'is not', null)
-      .limit(p('limit')),
-  ),
+  db
+    .deleteFrom('channelNotification')
+    .where(
+      'id',
+      'in',
+      db.selectFrom('channelNotification').select('id').where('createdAtMs', '<', p('beforeMs')).where('endedAtMs', 'is not', null).limit(p('limit')),
+    ),
 );
 
 /** Enters a notification within the limits of its agent. Part of `sendNotification`. */

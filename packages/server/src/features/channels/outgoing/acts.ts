@@ -36,7 +36,11 @@ export function createActs({ clock, connected, capabilitiesOf }: ActsDeps) {
       return opened;
     },
     /** Runs a call of the wire within its time. */
-    async run<Value>(adapter: Adapter, call: CallContext, ask: (options: { readonly signal: AbortSignal }) => Promise<Act<Value>>): Promise<Act<Value>> {
+    async run<Value>(
+      adapter: Adapter,
+      call: CallContext,
+      ask: (options: { readonly signal: AbortSignal }) => Promise<Act<Value>>,
+    ): Promise<Act<Value>> {
       const late = new AbortController();
       const abort = () => late.abort();
       const cancel = clock.after(callMs, abort);

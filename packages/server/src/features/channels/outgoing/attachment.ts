@@ -40,7 +40,12 @@ export function createFindFile({ media, egress }: AttachmentDeps) {
     if (truncated) throw tooLarge(most);
     const name = file_name ?? nameOf(url);
     return media.save(
-      { body: toChunks(body), size: body.byteLength, contentType: mime_type ?? headers['content-type'], ...(name !== undefined && { fileName: name }) },
+      {
+        body: toChunks(body),
+        size: body.byteLength,
+        contentType: mime_type ?? headers['content-type'],
+        ...(name !== undefined && { fileName: name }),
+      },
       call,
     );
   }
@@ -61,7 +66,9 @@ function nameOf(url: string): string | undefined {
 /** The error about a file names the parameter of this method. */
 function namedError(error: unknown): unknown {
   if (!(error instanceof AppError) || error.code !== 'not_found') return error;
-  return new AppError('not_found', 'attachment_url: expected the id of a media file, /media/<id>, or an http(s) address', { param: 'attachment_url' });
+  return new AppError('not_found', 'attachment_url: expected the id of a media file, /media/<id>, or an http(s) address', {
+    param: 'attachment_url',
+  });
 }
 
 const tooLarge = (most: number): AppError =>

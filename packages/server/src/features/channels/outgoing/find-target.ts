@@ -42,7 +42,13 @@ export function reachOf(call: CallContext): Reach {
 const mayUse = (agentId: string, { agentCaller, identity }: CallContext): boolean =>
   agentCaller === undefined ? identity.agents?.includes(agentId) !== false : agentCaller.agentId === agentId;
 
-export const destinationOf = ({ channelType, channelInstanceId, conversationId, threadId, conversationKind }: Coordinates['endpoint']): Destination => ({
+export const destinationOf = ({
+  channelType,
+  channelInstanceId,
+  conversationId,
+  threadId,
+  conversationKind,
+}: Coordinates['endpoint']): Destination => ({
   instance: channelInstanceId,
   channelType,
   conversationId,

@@ -116,7 +116,9 @@ export function createOutgoing(deps: OutgoingDeps): OutgoingMethods {
       const { edit } = adapter;
       if (edit === undefined) throw acts.notOffered('message.edit', found.to, 'editMessages');
       if (textSize(text, platform) > platform.text.most)
-        throw new AppError('invalid_params', `text: expected at most ${platform.text.most} (${platform.text.unit}) in one message`, { param: 'text' });
+        throw new AppError('invalid_params', `text: expected at most ${platform.text.most} (${platform.text.unit}) in one message`, {
+          param: 'text',
+        });
       await recordAudit(deps, call, audited('message.edit', 'mutate', found));
       valueOf(await acts.run(adapter, call, (options) => edit.call(adapter, message, { text }, options)));
       return { edited: true, channelId: message.conversationId, messageId: message.messageId };

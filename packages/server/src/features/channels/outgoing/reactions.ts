@@ -89,7 +89,9 @@ export function createReactions({ db, clock, acts, inbox, bootId }: ReactionsDep
     if (begun.state === 'done' && begun.resultJson !== null) return JSON.parse(begun.resultJson) as Reacted;
     // An earlier run of the daemon asked, and ended before the answer was stored.
     if (begun.state === 'started' && begun.bootId !== bootId) await park(operation, reaction.target, clock.now());
-    throw new AppError('precondition_failed', 'This reaction may have been added and is not repeated: an operator decides', { param: 'operation_id' });
+    throw new AppError('precondition_failed', 'This reaction may have been added and is not repeated: an operator decides', {
+      param: 'operation_id',
+    });
   };
 }
 

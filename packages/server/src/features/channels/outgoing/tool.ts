@@ -15,12 +15,7 @@ const Args = once(() =>
     action: z.enum(['send', 'reply', 'react', 'fetch']),
     text: z.string().min(1).max(32_768).optional().describe('For send and reply: Markdown.'),
     emoji: z.string().min(1).max(64).optional().describe('For react.'),
-    message_id: z
-      .string()
-      .min(1)
-      .max(512)
-      .optional()
-      .describe('For reply and react: the message; the newest one of this conversation when absent.'),
+    message_id: z.string().min(1).max(512).optional().describe('For reply and react: the message; the newest one of this conversation when absent.'),
     limit: z.int().min(1).max(100).default(20).describe('For fetch.'),
     before: z.string().min(1).max(512).optional().describe('For fetch: the message before which to begin.'),
     to: ChannelEndpoint.optional().describe('Another conversation of the same user with you; the one that you are talking in when absent.'),

@@ -47,8 +47,7 @@ export function createPlatformActions(deps: PlatformActionsDeps): { readonly met
     const target = await findTarget({ endpoint }, call);
     const { to, agentId } = target;
     const { agentCaller } = call;
-    if (agentCaller !== undefined && row.risk !== 'read')
-      deps.autonomy.admit('orch:message', deps.agents.usable(agentCaller.agentId, call), call);
+    if (agentCaller !== undefined && row.risk !== 'read') deps.autonomy.admit('orch:message', deps.agents.usable(agentCaller.agentId, call), call);
     const given = parsed(row, params);
     assertConversation(given, target);
     const { adapter, platform: opened } = acts.platformOf(to);
@@ -63,7 +62,8 @@ export function createPlatformActions(deps: PlatformActionsDeps): { readonly met
     const place = { conversationId: to.conversationId, threadId: to.threadId ?? undefined };
     const act = await acts.run(adapter, call, async (options) => adapter.action?.(action, given, place, options) ?? notThere);
     const result = row.result().safeParse(deps.valueOf(act));
-    if (!result.success) throw new AppError('unavailable', `${method}: the platform answered with something else than expected`, { cause: result.error });
+    if (!result.success)
+      throw new AppError('unavailable', `${method}: the platform answered with something else than expected`, { cause: result.error });
     return result.data;
   };
 

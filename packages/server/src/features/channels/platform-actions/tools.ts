@@ -43,7 +43,8 @@ function createActionTool(platform: string, actions: PlatformActions, { run, end
     capability: 'orch:message',
     timeoutMs: 60_000,
     onlyReads: ({ action }) => riskOf(action) === 'read',
-    mustAsk: ({ action }) => (riskOf(action) === 'destructive' ? `${platform}: ${action} cannot be undone, or takes something from people` : undefined),
+    mustAsk: ({ action }) =>
+      riskOf(action) === 'destructive' ? `${platform}: ${action} cannot be undone, or takes something from people` : undefined,
     describe: ({ action, to }) => `${platform}: ${action}${to === undefined ? '' : ` in ${to.conversationId}`}`,
     async run({ action, params, to }, context) {
       const result = await run(platform, { action, endpoint: await endpoint(to, context), params }, context.call);
