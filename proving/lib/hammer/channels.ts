@@ -7,8 +7,14 @@ import {
   pruneMessages,
   removePairing,
 } from '../../../packages/server/src/features/channels/messages/store.ts';
+import type { NotificationRow } from '../../../packages/server/src/features/channels/notifications/api.ts';
+import { endNotification, releaseNotification } from '../../../packages/server/src/features/channels/notifications/store.ts';
+import type { MessageOperation } from '../../../packages/server/src/features/channels/outgoing/api.ts';
+import { beginAct, endAct } from '../../../packages/server/src/features/channels/outgoing/store.ts';
 import { acceptChannelMessages } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
 import { finishChannelSend, pruneChannelSends, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
+import { sendMessage } from '../../../packages/server/src/transactions/send-message.ts';
+import { sendNotification } from '../../../packages/server/src/transactions/send-notification.ts';
 import { agentId, atMs, differs, driver, type Driver, liveBoot, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
 
 interface Round {
@@ -204,4 +210,87 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
   },
 };
 
-export const channelDrivers = [driver(intake), driver(outbox)];
+/** Operations that both processes carry out under the same identities, and notifications of one agent within its limit. */
+const outgoing: Driver<Round, { readonly sent: number; readonly ended: number; readonly admitted: number; readonly released: number }> = {
+  name: 'messages of programs',
+  async prepare(db, names) {
+    await db.write(sendNotification, { ...limits, row: notificationOf(names, 'held', 'held'), parts: [{ ...partOf(names, 'held'), state: 'held' }] });
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    const counts = { sent: 0, ended: 0, admitted: 0, released: 0 };
+    await writer.race([
+      ...[0, 1].map((index) => async () => {
+        const operation = operationOf(names, `send-${index}`, 'queued');
+        const begun = valueOf(await writer.write(sendMessage, { operation, parts: [partOf(names, `send-${index}`)] }));
+        if (begun?.is === 'new') counts.sent += 1;
+        const other = { operation: { ...operation, digest: 'other' }, parts: [partOf(names, `other-${index}-${side}`)] };
+        if (valueOf(await writer.write(sendMessage, other))?.is !== 'conflict') writer.wrong('other content was taken for a repeat');
+      }),
+      async () => {
+        await writer.write(beginAct, operationOf(names, 'act', 'started'));
+        const end = { id: names.id('mo', 'act'), is: 'done' as const, alongside: [], atMs };
+        if (valueOf(await writer.write(endAct, end)) === true) counts.ended += 1;
+      },
+      ...[0, 1, 2].map((index) => async () => {
+        const row = notificationOf(names, `${index}-${side}`, 'open');
+        const admission = valueOf(await writer.write(sendNotification, { ...limits, row, parts: [partOf(names, `notice-${index}-${side}`)] }));
+        if (admission !== 'accepted') return;
+        counts.admitted += 1;
+        await writer.write(endNotification, { id: row.id, state: 'delivered', atMs });
+      }),
+      async () => {
+        const held = { id: names.id('nt', 'held'), opKey: names.id('op', 'held'), atMs, expiresAtMs: atMs + 60_000 };
+        if (valueOf(await writer.write(releaseNotification, held)) === true) counts.released += 1;
+      },
+    ]);
+    return counts;
+  },
+  async check(look, { round }, [first, second]) {
+    const of = `instance = ${quote(round)}`;
+    const count = async (from: string) => (await look(`select count(*) as count from ${from}`))[0]?.['count'];
+    return [
+      ...differs('operations that were new', first.sent + second.sent, 2),
+      ...differs('their messages', await count(`outbound_message where ${of} and op_key like '%send-%'`), 2),
+      ...differs('messages of other content', await count(`outbound_message where ${of} and op_key like '%other-%'`), 0),
+      ...differs('ended acts', first.ended + second.ended, 1),
+      ...differs('admitted notifications', first.admitted + second.admitted, limits.maxPerHour - 1),
+      ...differs('notifications', await count(`channel_notification where ${of}`), limits.maxPerHour),
+      ...differs('their messages', await count(`outbound_message where ${of} and op_key like '%notice-%'`), limits.maxPerHour - 1),
+      ...differs('releases', first.released + second.released, 1),
+      ...differs('released messages', await count(`outbound_message where ${of} and op_key like '%held' and state = 'pending'`), 1),
+    ];
+  },
+};
+
+/** The held one is one of them. */
+const limits = { maxPerHour: 4, dedupeWindowMs: 0 };
+
+const operationOf = (names: Names, index: string, state: MessageOperation['state']): MessageOperation => ({
+  id: names.id('mo', index),
+  method: 'message.send',
+  digest: 'content',
+  rootRunId: null,
+  agentId,
+  state,
+  bootId: liveBoot,
+  atMs,
+});
+
+const notificationOf = (names: Names, index: string, state: NotificationRow['state']): NotificationRow => ({
+  id: names.id('nt', index),
+  agentId: names.id('agent'),
+  principalId,
+  instance: names.round,
+  channelType: 'irc',
+  conversationId: 'ada',
+  digest: index,
+  priority: 'normal',
+  opKey: names.id('op', index === 'held' ? index : `notice-${index}`),
+  entryId: names.id('ob', index),
+  state,
+  createdAtMs: atMs,
+});
+
+export const channelDrivers = [driver(intake), driver(outbox), driver(outgoing)];

@@ -7,7 +7,7 @@ import { EpochMs } from '../shared/turn.ts';
 
 const MessageId = z.string().min(1).max(512);
 
-/** Where it goes. The other coordinates are checked, not used. */
+/** The destination. Coordinates other than the endpoint are only checked. */
 const place = {
   endpoint: ChannelEndpoint.describe('All fields must be those of one conversation that people have with an agent, as `channels.messages` shows it.'),
   channel_type: z.string().min(1).max(32).optional().describe('Must be that of the endpoint.'),
@@ -20,7 +20,7 @@ const operation = {
     .min(1)
     .max(128)
     .optional()
-    .describe('A repeat under the same id sends nothing and returns the first receipt. Calls of agents have one of their own.'),
+    .describe('A repeat under the same id sends nothing and returns the first receipt. Each call of an agent has a separate one.'),
 };
 
 const Button = z.strictObject({
@@ -63,7 +63,7 @@ export const message = {
     risk: 'mutate',
     summary: 'Sends a message into a conversation of a channel.',
     description:
-      'Goes through the outbox, which alone repeats a send. A token without `admin` reaches conversations of its own principal, an agent those of its own user; all others do not exist for them.',
+      'Goes through the outbox, which alone repeats a send. A token without `admin` reaches the conversations of its principal, an agent those of the user that it works for; for them no others exist.',
     params: () => z.strictObject({ ...place, ...content, ...operation }),
     result: () => Sent(),
     errors: sendErrors,

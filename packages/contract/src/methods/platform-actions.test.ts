@@ -19,7 +19,7 @@ test('an unknown action is answered with the known ones', () => {
 });
 
 describe.each(Object.entries(actionsByPlatform))('actions of %s', (_platform, actions) => {
-  test.each(Object.entries(actions))('%s has strict parameters beside those of every action', (_name, { params, summary, risk }) => {
+  test.each(Object.entries(actions))('%s has strict parameters, apart from those of every action', (_name, { params, summary, risk }) => {
     expect(Object.keys(params().shape)).not.toContain('action');
     expect(Object.keys(params().shape)).not.toContain('endpoint');
     expect(params().safeParse({ anUndeclaredKey: true }).success).toBe(false);

@@ -15,7 +15,7 @@ export type ActionPlatform = keyof typeof actionsByPlatform;
 export const actionsOf = (channelType: string): PlatformActions =>
   Object.hasOwn(actionsByPlatform, channelType) ? actionsByPlatform[channelType as ActionPlatform] : {};
 
-/** Parameters of `<platform>.action`: those beside `action` and `endpoint` are checked by the row of the action. */
+/** Parameters of `<platform>.action`: all but `action` and `endpoint` are checked by the row of the action. */
 const paramsOf = (actions: PlatformActions) =>
   z
     .strictObject({

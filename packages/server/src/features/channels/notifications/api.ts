@@ -9,7 +9,7 @@ export interface NotificationRow extends Pick<Destination, 'instance' | 'channel
   readonly id: string;
   readonly agentId: string;
   readonly principalId: string;
-  /** Of text and conversation. */
+  /** Digest of text and conversation. */
   readonly digest: string;
   readonly priority: NotificationPriority;
   readonly opKey: string;

@@ -99,7 +99,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     ]);
     expect(delivered[0]).toEqual({ ...about, priority: 'normal', entryId: first.entryId, messageId: null, durationMs: expect.any(Number) });
     expect(suppressed).toEqual([{ agentId: 'default', priority: 'normal', reason: 'no_channel', timestamp: expect.any(Number) }]);
-    // Nobody is notified whom no agent talks with.
+    // Only people who wrote to an agent are notified.
     expect(await notify('Psst.', { channel_type: 'irc', channel_id: 'eve' })).toMatchObject({ success: false });
     for (const change of [
       { conversationId: 'eve' },

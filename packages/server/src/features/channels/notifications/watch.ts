@@ -21,7 +21,7 @@ const checkMs = 60_000;
 /** Follows notifications until they have ended: releases held ones at the end of quiet hours, and announces those that were delivered. */
 export class NotificationWatch implements Disposable {
   readonly #deps: WatchDeps;
-  /** By the first part in the outbox, without its number. */
+  /** Sent ones by their first part in the outbox, without its number. */
   readonly #open = new Map<string, NotificationRow>();
   readonly #held = new Map<string, NotificationRow>();
   readonly #stop: () => void;

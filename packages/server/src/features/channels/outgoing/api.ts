@@ -24,7 +24,7 @@ export interface MessageOperation {
 /** Whether an operation is new. */
 export type Begun =
   | { readonly is: 'new' }
-  | { readonly is: 'repeat'; readonly state: OperationState; readonly bootId: string; readonly resultJson: string | null }
+  | { readonly is: 'repeat'; readonly state: OperationState; readonly bootId: string }
   | { readonly is: 'conflict' };
 
 /** Input of `sendMessage`. */

@@ -4,7 +4,7 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { Destination } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import type { Coordinates, FindTarget, Target } from './api.ts';
-import { findHolder, findOwnMessage, type Reach } from './store.ts';
+import { findOwnMessage, findPaired, findReceived, findSent, type Reach } from './store.ts';
 
 export interface FindTargetDeps {
   readonly db: Db;
@@ -22,7 +22,9 @@ export function createFindTarget({ db, configOf, defaultAgentId }: FindTargetDep
     if (type !== endpoint.channelType) throw differs('channel_type');
     if (id !== endpoint.conversationId) throw differs('channel_id');
     const to = destinationOf(endpoint);
-    const found = await db.read(findHolder, { to, reach: reachOf(call) });
+    const place = { to, reach: reachOf(call) };
+    const found =
+      (await db.read(findReceived, place)) ?? (await db.read(findSent, place)) ?? (isPlain(to) ? await db.read(findPaired, place) : undefined);
     const config = configOf(to.instance);
     if (found === undefined || (config !== undefined && config.type !== to.channelType)) throw unknownConversation();
     const agentId = found.agentId ?? config?.agent ?? defaultAgentId();
@@ -30,6 +32,9 @@ export function createFindTarget({ db, configOf, defaultAgentId }: FindTargetDep
     return { to, agentId, principalId: found.principalId ?? ownerOf(call), conversationRef: found.conversationRef };
   };
 }
+
+/** Pairings cover direct messages only. */
+const isPlain = ({ threadId, conversationKind }: Destination): boolean => threadId === null && conversationKind === 'direct';
 
 /** Returns which conversations a caller reaches. */
 export function reachOf(call: CallContext): Reach {

@@ -12,7 +12,6 @@ export const outgoingMigrations: readonly Migration[] = [
         root_run_id TEXT,
         agent_id TEXT NOT NULL,
         state TEXT NOT NULL,
-        result_json TEXT,
         boot_id TEXT NOT NULL,
         created_at_ms INTEGER NOT NULL,
         ended_at_ms INTEGER

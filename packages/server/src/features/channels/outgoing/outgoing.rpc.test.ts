@@ -78,7 +78,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
     expect(await send()).toMatchObject({ deliveryStatus: 'rejected', error: expect.stringContaining('No such nick') });
   });
 
-  test('of one operation are sent once, whoever repeats it how often (E11), and never with other content (E12)', async () => {
+  test('of one operation are sent once, however often it is repeated (E11), and never with other content (E12)', async () => {
     await start();
     const call = () => send({ operation_id: 'release-7' });
     const receipts = await Promise.all(Array.from({ length: 20 }, call));
@@ -206,7 +206,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
     await start({ homeDir, db: wrap });
     void send({ operation_id: 'once' }).catch(() => {});
     await died.promise;
-    await server[Symbol.asyncDispose]().catch(() => {});
+    await Promise.allSettled([server[Symbol.asyncDispose]()]);
     ada[Symbol.dispose]();
     await start({ homeDir });
     await expect.poll(async () => (await server.client.call('delivery.list', { state: 'unknown' })).total).toBe(1);

@@ -45,12 +45,12 @@ export function createReactions({ db, clock, acts, inbox, bootId }: ReactionsDep
   async function askOnce(reaction: Reaction, operation: Entered, ask: () => Promise<Act<object>>): Promise<Reacted> {
     const { id } = operation;
     const act = await ask();
-    const [result, atMs] = [resultOf(reaction), clock.now()];
-    if (act.is === 'done') await db.write(endAct, { id, is: 'done', resultJson: JSON.stringify(result), alongside: [], atMs });
+    const atMs = clock.now();
+    if (act.is === 'done') await db.write(endAct, { id, is: 'done', alongside: [], atMs });
     else if (act.kind === 'ambiguous') await park(operation, reaction.target, atMs);
-    else await db.write(endAct, { id, is: 'undone', resultJson: null, alongside: [], atMs });
+    else await db.write(endAct, { id, is: 'undone', alongside: [], atMs });
     valueOf(act);
-    return result;
+    return resultOf(reaction);
   }
 
   /** A person decides: the outcome cannot be found out. */
@@ -67,7 +67,7 @@ export function createReactions({ db, clock, acts, inbox, bootId }: ReactionsDep
       text: `A reaction in ${to.conversationId} (${to.channelType}, "${to.instance}") may have been added; it is not repeated.`,
       atMs,
     };
-    if (await db.write(endAct, { id, is: 'unknown', resultJson: null, alongside: [inbox.deliverCall(alert)], atMs })) inbox.announce(alert);
+    if (await db.write(endAct, { id, is: 'unknown', alongside: [inbox.deliverCall(alert)], atMs })) inbox.announce(alert);
   }
 
   return async (reaction: Reaction, call: CallContext): Promise<Reacted> => {
@@ -86,7 +86,7 @@ export function createReactions({ db, clock, acts, inbox, bootId }: ReactionsDep
     }
     const before = running.get(operation.id);
     if (before !== undefined) return before;
-    if (begun.state === 'done' && begun.resultJson !== null) return JSON.parse(begun.resultJson) as Reacted;
+    if (begun.state === 'done') return resultOf(reaction);
     // An earlier run of the daemon asked, and ended before the answer was stored.
     if (begun.state === 'started' && begun.bootId !== bootId) await park(operation, reaction.target, clock.now());
     throw new AppError('precondition_failed', 'This reaction may have been added and is not repeated: an operator decides', {

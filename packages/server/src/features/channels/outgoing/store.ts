@@ -22,18 +22,13 @@ export interface Found {
   readonly conversationRef: string | null;
 }
 
-interface Place {
+export interface Place {
   readonly to: Destination;
   readonly reach: Reach;
 }
 
-/** Finds the conversation that has all fields of an endpoint: people wrote there, were written to, or are approved. */
-export const findHolder = operation(
-  'outgoing.findHolder',
-  async (tx, place: Place): Promise<Found | undefined> => (await receivedAt(tx, place)) ?? (await sentTo(tx, place)) ?? (await pairedAt(tx, place)),
-);
-
-async function receivedAt(tx: Tx, { to, reach }: Place): Promise<Found | undefined> {
+/** Finds a conversation that has all fields of an endpoint and in which people wrote. */
+export const findReceived = operation('outgoing.findReceived', async (tx, { to, reach }: Place): Promise<Found | undefined> => {
   const [row] = await tx.build<Found>((db) => {
     let from = db
       .selectFrom('channelMessage')
@@ -58,9 +53,10 @@ async function receivedAt(tx: Tx, { to, reach }: Place): Promise<Found | undefin
       .limit(1);
   });
   return row;
-}
+});
 
-async function sentTo(tx: Tx, { to, reach }: Place): Promise<Found | undefined> {
+/** Finds one in which people were written to. */
+export const findSent = operation('outgoing.findSent', async (tx, { to, reach }: Place): Promise<Found | undefined> => {
   const [row] = await tx.build<Found>((db) => {
     let from = db
       .selectFrom('outboundMessage')
@@ -74,10 +70,10 @@ async function sentTo(tx: Tx, { to, reach }: Place): Promise<Found | undefined> 
     return from.select(['agentId', 'principalId', 'conversationRef']).orderBy('id', 'desc').limit(1);
   });
   return row;
-}
+});
 
-async function pairedAt(tx: Tx, { to, reach }: Place): Promise<Found | undefined> {
-  if (to.threadId !== null || to.conversationKind !== 'direct') return undefined;
+/** Finds a direct one, without a thread, with an approved person. */
+export const findPaired = operation('outgoing.findPaired', async (tx, { to, reach }: Place): Promise<Found | undefined> => {
   const [row] = await tx.build<{ principalId: string | null }>((db) => {
     let from = db
       .selectFrom('channelPairing')
@@ -89,7 +85,7 @@ async function pairedAt(tx: Tx, { to, reach }: Place): Promise<Found | undefined
     return from.select('principalId').orderBy('id').limit(1);
   });
   return row && { agentId: null, principalId: row.principalId, conversationRef: null };
-}
+});
 
 /** Message of ours or of a platform that a caller names. */
 interface Named {
@@ -147,14 +143,13 @@ const insert = query<MessageOperation>(({ db, p, each }) =>
     .insertInto('messageOperation')
     .values({
       ...each(['id', 'method', 'digest', 'rootRunId', 'agentId', 'state', 'bootId']),
-      resultJson: null,
       createdAtMs: p('atMs'),
       endedAtMs: null,
     })
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
-const stored = query<{ id: string }, { digest: string; state: OperationState; bootId: string; resultJson: string | null }>(({ db, p }) =>
-  db.selectFrom('messageOperation').select(['digest', 'state', 'bootId', 'resultJson']).where('id', '=', p('id')),
+const stored = query<{ id: string }, { digest: string; state: OperationState; bootId: string }>(({ db, p }) =>
+  db.selectFrom('messageOperation').select(['digest', 'state', 'bootId']).where('id', '=', p('id')),
 );
 const old = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
   db
@@ -171,16 +166,16 @@ export async function enterOperation(tx: Tx, entered: MessageOperation): Promise
   const row = await tx.get(stored, { id: entered.id });
   if (row === undefined) throw new Error('the operation is gone');
   if (row.digest !== entered.digest) return { is: 'conflict' };
-  return { is: 'repeat', state: row.state, bootId: row.bootId, resultJson: row.resultJson };
+  return { is: 'repeat', state: row.state, bootId: row.bootId };
 }
 
 /** Enters an operation that asks a platform itself, before it does. */
 export const beginAct = operation('outgoing.beginAct', (tx, input: MessageOperation) => enterOperation(tx, input));
 
-const end = query<{ id: string; state: OperationState; resultJson: string | null; atMs: number }>(({ db, p }) =>
+const end = query<{ id: string; state: OperationState; atMs: number }>(({ db, p }) =>
   db
     .updateTable('messageOperation')
-    .set({ state: p('state'), resultJson: p('resultJson'), endedAtMs: p('atMs') })
+    .set({ state: p('state'), endedAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where('state', '=', 'started'),
 );
@@ -190,16 +185,15 @@ export interface ActEnd {
   readonly id: string;
   /** `undone`: it had certainly no effect and may be tried again. */
   readonly is: 'done' | 'unknown' | 'undone';
-  readonly resultJson: string | null;
   readonly alongside: readonly OperationCall[];
   readonly atMs: number;
 }
 
 /** Stores what became of an operation that asked a platform itself; false when it had ended. */
-export const endAct = operation('outgoing.endAct', async (tx, { id, is, resultJson, alongside, atMs }: ActEnd): Promise<boolean> => {
-  const { changes } = is === 'undone' ? await tx.run(remove, { id }) : await tx.run(end, { id, state: is, resultJson, atMs });
+export const endAct = operation('outgoing.endAct', async (tx, { id, is, alongside, atMs }: ActEnd): Promise<boolean> => {
+  const { changes } = is === 'undone' ? await tx.run(remove, { id }) : await tx.run(end, { id, state: is, atMs });
   if (changes > 0) for (const call of alongside) await tx.call(call);
   return changes > 0;
 });
 
-export const outgoingOperations = [findHolder, findOwnMessage, findNewest, readParts, beginAct, endAct];
+export const outgoingOperations = [findReceived, findSent, findPaired, findOwnMessage, findNewest, readParts, beginAct, endAct];

@@ -8,7 +8,6 @@ interface MessageOperationTable {
   readonly rootRunId: string | null;
   readonly agentId: string;
   readonly state: OperationState;
-  readonly resultJson: string | null;
   readonly bootId: string;
   readonly createdAtMs: number;
   readonly endedAtMs: number | null;

@@ -25,7 +25,7 @@ export interface PlatformActionsDeps extends Pick<Core, 'db' | 'bus' | 'clock'> 
 export interface AskedAction {
   readonly action: string;
   readonly endpoint: Coordinates['endpoint'];
-  /** As the caller gave them. */
+  /** Parameters as the caller gave them. */
   readonly params: Readonly<Record<string, unknown>>;
 }
 
