@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { ChannelCapabilities } from '@gatehouse/contract';
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -9,6 +12,7 @@ import { platformOf } from '../features/channels/instances/platforms.ts';
 import { createActs, valueOf } from '../features/channels/outgoing/acts.ts';
 import { createFindTarget } from '../features/channels/outgoing/find-target.ts';
 import { createOutgoing, type OutgoingDeps } from '../features/channels/outgoing/outgoing.ts';
+import { createMessageTool } from '../features/channels/outgoing/tool.ts';
 import { createPlatformActions, type PlatformActionsDeps } from '../features/channels/platform-actions/platform-actions.ts';
 import { createActionTools } from '../features/channels/platform-actions/tools.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -39,6 +43,8 @@ const endpoint = { channelType: 'irc', channelInstanceId: 'net', conversationId:
 const to = { instance: 'net', channelType: 'irc', conversationId: '#lab', threadId: null, conversationKind: 'shared' as const };
 
 let db: Db;
+/** Folder of the agent. */
+let workspace: string;
 let clock: StepClock;
 let stopping: AbortController;
 let running: Promise<void>;
@@ -54,6 +60,8 @@ let result: Readonly<Record<string, unknown>>;
 
 beforeEach(async () => {
   db = await openInlineDb({ operations, migrations });
+  workspace = join(await mkdtemp(join(tmpdir(), 'gatehouse-outgoing-')), 'workspace');
+  await mkdir(workspace);
   clock = createStepClock();
   stopping = new AbortController();
   running = Promise.resolve();
@@ -83,6 +91,7 @@ afterEach(async () => {
   stopping.abort();
   await running;
   await db[Symbol.asyncDispose]();
+  await rm(join(workspace, '..'), { recursive: true, force: true });
 });
 
 const answer = <Value>(value: Value): Promise<Act<Value>> => Promise.resolve(answers.shift() ?? { is: 'done', value });
@@ -103,14 +112,14 @@ const adapter: Partial<Adapter> = {
 
 /** The methods, as a run of the daemon has them. */
 function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?: string; isDurable?: boolean; wire?: Partial<Adapter> } = {}) {
-  const listeners = new Set<() => void>();
+  const listeners = new Set<(event: { readonly payload: object }) => void>();
   const bus = {
     wants: () => true,
     emit(kind: string, payload: { readonly actionType?: string }) {
       if (kind === 'audit:event') audits.push(payload.actionType ?? '');
-      for (const listener of listeners) listener();
+      for (const listener of listeners) listener({ payload });
     },
-    listen(_kinds: unknown, listener: () => void) {
+    listen(_kinds: unknown, listener: (event: { readonly payload: object }) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
@@ -156,9 +165,11 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
       async save({ body, fileName }: { body: AsyncIterable<Uint8Array>; fileName?: string }) {
         let size = 0;
         for await (const chunk of body) size += chunk.byteLength;
+        asked.push(['save', fileName, size]);
         return { mediaId: 'md_fetched', contentType: 'image/png', size, fileName, savedAt: 1 };
       },
     },
+    workspaceOf: () => workspace,
     egress: {
       request({ url, maxBytes }: { url: string; maxBytes: number }) {
         asked.push(['get', url, maxBytes]);
@@ -374,6 +385,7 @@ describe('files', () => {
       ['send', '', 'md_1.png'],
       ['send', '', 'a.png'],
       ['get', 'https://example.com/b.png?x=1', 100],
+      ['save', 'b.png', 3],
       ['send', '', 'b.png'],
       ['send', '', 'md_2.png'],
       ['send', '', 'md_3.png'],
@@ -386,6 +398,27 @@ describe('files', () => {
     for (const url of ['/etc/passwd', 'file:///etc/passwd', '../config.yaml', '/media/../config.yaml', 'ftp://example.com/a'])
       await expect(attach(one, url)).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('attachment_url') });
     expect(asked).toEqual([]);
+  });
+
+  test('of a workspace are sent by its agent, and nobody else', async () => {
+    const one = open();
+    await writeFile(join(workspace, 'chart.png'), 'bytes');
+    await writeFile(join(workspace, '..', 'secret.png'), 'secret');
+    await symlink(join(workspace, '..', 'secret.png'), join(workspace, 'link.png'));
+    const tool = createMessageTool(db, one.methods);
+    const context = { conversationRef: 'cv_lab', callId: 'call_1', call: byAgent() } as Parameters<typeof tool.run>[1];
+    const send = (file: string) => tool.run(tool.args.parse({ action: 'send', text: 'Look', file }), context);
+    expect(await send('chart.png')).toMatchObject({ content: expect.stringMatching(/^Sent as m\d+\.$/) });
+    for (const path of ['../secret.png', 'link.png', join(workspace, 'chart.png'), 'none.png'])
+      await expect(send(path)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(attach(one, 'workspace:chart.png')).rejects.toMatchObject({ code: 'not_found' });
+    expect(asked).toEqual([
+      ['orch:message'],
+      ['save', 'chart.png', 5],
+      ['send', 'Look', undefined],
+      ['send', '', 'chart.png'],
+      ...Array.from({ length: 4 }, () => ['orch:message']),
+    ]);
   });
 
   test('that are too large for the channel are refused', async () => {

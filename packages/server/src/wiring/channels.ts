@@ -150,6 +150,7 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, { ag
     autonomy,
     media,
     egress: createEgress({ clock, ...options.overrides?.egress }),
+    workspaceOf: (agentId) => agents.find(agentId)?.workspaceDir,
     inbox,
     bootId,
     delivery,

@@ -51,7 +51,10 @@ export function createSends({ db, bus, clock, delivery, sendMessage }: SendsDeps
     let changed = Promise.withResolvers<void>();
     const wake = () => changed.resolve();
     let isLate = false;
-    const stop = bus.listen(['channel:delivery'], wake);
+    let base: string | undefined;
+    const stop = bus.listen(['channel:delivery'], ({ payload }) => {
+      if (base === undefined || ('deliveryId' in payload && payload.deliveryId.startsWith(base))) wake();
+    });
     const cancel = clock.after(waitMs, () => {
       isLate = true;
       wake();
@@ -62,6 +65,7 @@ export function createSends({ db, bus, clock, delivery, sendMessage }: SendsDeps
         changed = Promise.withResolvers();
         const parts = await db.read(readParts, { opKey });
         if (isLate || signal.aborted || statusOf(parts) !== 'pending') return parts;
+        base = parts[0]?.id.replace(/-\d+$/, '');
         await changed.promise;
       }
     } finally {

@@ -4,6 +4,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import type { Coordinates } from './api.ts';
+import { workspaceScheme } from './attachment.ts';
 import type { OutgoingMethods } from './outgoing.ts';
 import { findNewest } from './store.ts';
 
@@ -14,6 +15,7 @@ const Args = once(() =>
   z.strictObject({
     action: z.enum(['send', 'reply', 'react', 'fetch']),
     text: z.string().min(1).max(32_768).optional().describe('For send and reply: Markdown.'),
+    file: z.string().min(1).max(1_024).optional().describe('For send: a file of your workspace, with the text as its caption.'),
     emoji: z.string().min(1).max(64).optional().describe('For react.'),
     message_id: z.string().min(1).max(512).optional().describe('For reply and react: the message; the newest one of this conversation when absent.'),
     limit: z.int().min(1).max(100).default(20).describe('For fetch.'),
@@ -47,6 +49,11 @@ export function createMessageTool(db: Db, methods: OutgoingMethods): Tool<Return
     return { endpoint: origin.endpoint, newestId: origin.messageId };
   }
 
+  function attach(path: string, caption: string | undefined, place: Coordinates, { call, callId }: ToolContext) {
+    const attachment_url = `${workspaceScheme}${path}`;
+    return methods['message.attach']({ ...place, attachment_url, attachment_type: kindOf(path), caption, operation_id: callId }, call);
+  }
+
   function given(name: 'text' | 'emoji' | 'message_id', value: string | undefined): string {
     if (value === undefined) throw new AppError('invalid_params', `${name}: missing`, { param: name });
     return value;
@@ -73,6 +80,7 @@ export function createMessageTool(db: Db, methods: OutgoingMethods): Tool<Return
       const messageId = () => given('message_id', args.message_id ?? newestId);
       switch (args.action) {
         case 'send':
+          if (args.file !== undefined) return sentText(await attach(args.file, args.text, place, context));
           return sentText(await methods['message.send'](content(), call));
         case 'reply':
           return sentText(await methods['message.reply']({ ...content(), message_id: messageId() }, call));
@@ -90,6 +98,15 @@ export function createMessageTool(db: Db, methods: OutgoingMethods): Tool<Return
     },
   };
 }
+
+const kinds = [
+  ['image', /\.(?:png|jpe?g|gif|webp)$/i],
+  ['audio', /\.(?:mp3|ogg|opus|wav|m4a|flac)$/i],
+  ['video', /\.(?:mp4|webm|mov)$/i],
+] as const;
+
+/** Returns how people see a file, by its name. */
+const kindOf = (path: string): 'image' | 'audio' | 'video' | 'file' => kinds.find(([, ending]) => ending.test(path))?.[0] ?? 'file';
 
 function sentText({ messageId: id, deliveryStatus, error }: Awaited<ReturnType<OutgoingMethods['message.send']>>): ToolResult {
   if (deliveryStatus === 'accepted') return { content: `Sent as ${id}.` };
