@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { PlatformActions } from '../shared/platform-action.ts';
 import { actionsByPlatform, actionsOf, platformActions } from './platform-actions.ts';
 
 const endpoint = { channelType: 'irc', channelInstanceId: 'net', conversationId: '#lab', conversationKind: 'shared' };
@@ -26,4 +27,12 @@ describe.each(Object.entries(actionsByPlatform))('actions of %s', (_platform, ac
     expect(summary).toMatch(/^[A-Z]/);
     expect(['read', 'mutate', 'destructive']).toContain(risk);
   });
+});
+
+test.each(Object.entries(actionsByPlatform))('the example of %s.action fits the row of its action', (platform, actions: PlatformActions) => {
+  const { params, result } = platformActions[`${platform}.action` as keyof typeof platformActions].examples[0] ?? expect.fail('no example');
+  const { action, endpoint: _endpoint, ...own } = params;
+  const row = actions[action] ?? expect.fail(action);
+  expect(row.params().safeParse(own)).toMatchObject({ success: true });
+  expect(row.result().safeParse(result)).toMatchObject({ success: true });
 });

@@ -1,12 +1,22 @@
 import * as z from 'zod';
 import { type Method, method } from '../method.ts';
+import { discordActions } from '../shared/actions/discord.ts';
+import { emailActions } from '../shared/actions/email.ts';
 import { ircActions } from '../shared/actions/irc.ts';
+import { matrixActions } from '../shared/actions/matrix.ts';
+import { slackActions } from '../shared/actions/slack.ts';
+import { telegramActions } from '../shared/actions/telegram.ts';
 import type { PlatformAction, PlatformActions } from '../shared/platform-action.ts';
 import { ChannelEndpoint } from '../shared/session.ts';
 
 /** The actions of each platform that has some: a platform is one import and one line here. */
 export const actionsByPlatform = {
+  discord: discordActions,
+  email: emailActions,
   irc: ircActions,
+  matrix: matrixActions,
+  slack: slackActions,
+  telegram: telegramActions,
 } as const satisfies Readonly<Record<string, PlatformActions>>;
 
 export type ActionPlatform = keyof typeof actionsByPlatform;
@@ -15,8 +25,14 @@ export type ActionPlatform = keyof typeof actionsByPlatform;
 export const actionsOf = (channelType: string): PlatformActions =>
   Object.hasOwn(actionsByPlatform, channelType) ? actionsByPlatform[channelType as ActionPlatform] : {};
 
+export interface ActionParams {
+  readonly action: string;
+  readonly endpoint: z.output<typeof ChannelEndpoint>;
+  readonly [name: string]: unknown;
+}
+
 /** Parameters of `<platform>.action`: all but `action` and `endpoint` are checked by the row of the action. */
-const paramsOf = (actions: PlatformActions) =>
+const paramsOf = (actions: PlatformActions): z.ZodType<ActionParams, ActionParams> =>
   z
     .strictObject({
       action: z.enum(Object.keys(actions)).describe(`What to do, with its parameters: ${linesOf(actions).join('; ')}.`),
@@ -56,7 +72,7 @@ function lineOf(name: string, { risk, summary, params }: PlatformAction): string
 }
 
 interface Example {
-  readonly params: { readonly action: string; readonly endpoint: z.input<typeof ChannelEndpoint>; readonly [name: string]: unknown };
+  readonly params: ActionParams;
   readonly result: Readonly<Record<string, unknown>>;
 }
 
@@ -73,14 +89,34 @@ const actionMethod = (platform: ActionPlatform, example: Example) =>
     since: '0.1.0',
   });
 
+const placeIn = (channelType: string, conversationId: string, conversationKind: 'direct' | 'shared' = 'shared') => ({
+  endpoint: { channelType, channelInstanceId: channelType, conversationId, conversationKind },
+});
+
 /** `<platform>.action` of each platform: one line for each, with an example. */
 export const platformActions = {
+  'discord.action': actionMethod('discord', {
+    params: { action: 'pin', ...placeIn('discord', '1180000000000000001'), message_id: '1180000000000000002' },
+    result: { pinned: true, channelId: '1180000000000000001', messageId: '1180000000000000002' },
+  }),
+  'email.action': actionMethod('email', {
+    params: { action: 'mark_read', ...placeIn('email', 'ada@example.com', 'direct'), message_id: '<m1@example.com>' },
+    result: { marked: true, message_id: '<m1@example.com>', read: true },
+  }),
   'irc.action': actionMethod('irc', {
-    params: {
-      action: 'topic',
-      endpoint: { channelType: 'irc', channelInstanceId: 'libera', conversationId: '#lab', conversationKind: 'shared' },
-      topic: 'Release on Monday',
-    },
+    params: { action: 'topic', ...placeIn('irc', '#lab'), topic: 'Release on Monday' },
     result: { topicSet: true, channel: '#lab' },
+  }),
+  'matrix.action': actionMethod('matrix', {
+    params: { action: 'set_topic', ...placeIn('matrix', '!lab:example.com'), topic: 'Release on Monday' },
+    result: { topicSet: true, roomId: '!lab:example.com' },
+  }),
+  'slack.action': actionMethod('slack', {
+    params: { action: 'pin', ...placeIn('slack', 'C0123456789'), message_id: '1790000000.000100' },
+    result: { pinned: true, channelId: 'C0123456789', messageId: '1790000000.000100' },
+  }),
+  'telegram.action': actionMethod('telegram', {
+    params: { action: 'pin', ...placeIn('telegram', '-1001'), message_id: 7 },
+    result: { pinned: true, chatId: '-1001', messageId: '7' },
   }),
 } satisfies Readonly<Record<`${ActionPlatform}.action`, Method>>;

@@ -38,8 +38,8 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
   const endpoint: Endpoint = { channelType: 'irc', channelInstanceId: 'net', conversationId: 'ada', conversationKind: 'direct' };
 
   /** Starts a server on which ada has a conversation with the agent. */
-  async function start({ config, ...options }: TestServerOptions = {}, policy: 'open' | 'pairing' = 'open') {
-    const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', dm: { policy } };
+  async function start({ config, ...options }: TestServerOptions = {}, policy: 'open' | 'pairing' = 'open', nick = 'gate') {
+    const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick, dm: { policy } };
     server = await startTestServer({
       provider: { answer: () => ({ text: 'Hello.' }) },
       ...options,
@@ -53,8 +53,8 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
       .poll(async () => (await server.client.call('channels.get', { channel_type: 'irc', channel_instance_id: 'net' })).state)
       .toBe('healthy');
     ada = await joinIrc(ircd.port, 'ada');
-    ada.say('PRIVMSG gate :hello');
-    await expect.poll(() => ada.messages).toEqual([policy === 'open' ? 'gate ada Hello.' : expect.stringContaining('code')]);
+    ada.say(`PRIVMSG ${nick} :hello`);
+    await expect.poll(() => ada.messages).toEqual([policy === 'open' ? `${nick} ada Hello.` : expect.stringContaining('code')]);
   }
   const send = (params: Partial<ParamsInput<'message.send'>> = {}, client = server.client) =>
     client.call('message.send', { endpoint, text: 'The build is green.', ...params });
@@ -144,7 +144,6 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
       ['message.fetch', 'fetchHistory', () => server.client.call('message.fetch', { endpoint })],
       ['message.attach', 'attachments', () => server.client.call('message.attach', { endpoint, attachment_url: 'https://example.com/a.png' })],
       ['message.send', 'cards', () => send({ cards: [{}] })],
-      ['irc.action', 'the action names', () => server.client.call('irc.action', { action: 'names', endpoint })],
     ] as const;
     for (const [method, feature, ask] of refusals)
       await expect(ask()).rejects.toMatchObject({
@@ -208,16 +207,50 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
     await died.promise;
     await Promise.allSettled([server[Symbol.asyncDispose]()]);
     ada[Symbol.dispose]();
-    await start({ homeDir });
+    // The server may not have missed the first one yet.
+    await start({ homeDir }, 'open', 'gate3');
     await expect.poll(async () => (await server.client.call('delivery.list', { state: 'unknown' })).total).toBe(1);
     await expect(send({ operation_id: 'once' })).rejects.toMatchObject({
       code: 'precondition_failed',
       message: expect.stringContaining('may have been sent'),
     });
     expect(await send({ text: 'next' })).toMatchObject({ deliveryStatus: 'accepted' });
-    expect(sent()).toEqual(['gate ada next']);
+    expect(sent()).toEqual(['gate3 ada next']);
     const { messages } = await server.client.call('inbox.list', {});
     expect(messages.filter(({ source, level }) => source === 'channel' && level === 'alert')).toHaveLength(1);
+  });
+
+  test('actions of the platform act on the channel of the endpoint, and are recorded', async () => {
+    const lab = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'lab', channels: ['#lab'] };
+    await start({ config: { channels: { lab } } });
+    await expect
+      .poll(async () => (await server.client.call('channels.get', { channel_type: 'irc', channel_instance_id: 'lab' })).state)
+      .toBe('healthy');
+    const eve = await joinIrc(ircd.port, 'eve', { channels: ['#lab'] });
+    await expect.poll(() => eve.heard.some((line) => / 353 .*\blab\b/.test(line) || /^:lab!.* JOIN/.test(line))).toBe(true);
+    eve.say('PRIVMSG #lab :lab: hello');
+    await expect.poll(() => eve.messages).toEqual(['lab #lab Hello.']);
+    const room = { ...endpoint, channelInstanceId: 'lab', conversationId: '#lab', conversationKind: 'shared' as const };
+    const { names } = await server.client.call('irc.action', { action: 'names', endpoint: room });
+    expect(names).toEqual(expect.arrayContaining(['eve', expect.stringMatching(/^@?lab$/)]));
+    expect(await server.client.call('irc.action', { action: 'topic', endpoint: room, topic: 'Release' })).toEqual({
+      topicSet: true,
+      channel: '#lab',
+    });
+    await expect.poll(() => eve.heard.some((line) => /TOPIC #lab :Release/.test(line))).toBe(true);
+    for (const ask of [
+      () => server.client.call('irc.action', { action: 'ban', endpoint: room }),
+      () => server.client.call('irc.action', { action: 'names', endpoint: room, topic: 'x' }),
+    ])
+      await expect(ask()).rejects.toMatchObject({ code: 'invalid_params' });
+    await expect(server.client.call('irc.action', { action: 'names', endpoint: { ...room, conversationId: '#other' } })).rejects.toMatchObject({
+      code: 'not_found',
+    });
+    const guest = await server.as(['rpc']);
+    await expect(guest.call('irc.action', { action: 'names', endpoint: room })).rejects.toMatchObject({ code: 'insufficient_scope' });
+    const { rows } = await server.client.call('obs.audit.query', { actionType: 'irc.action' });
+    expect(rows).toMatchObject([{ classification: 'mutate', target: 'lab' }]);
+    eve[Symbol.dispose]();
   });
 
   describe('the tool `message`', () => {
