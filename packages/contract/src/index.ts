@@ -103,7 +103,7 @@ export {
   type MessageStatus,
   type NotificationPriority,
 } from './shared/channel.ts';
-export { type ActionPlatform, actionsByPlatform, actionsOf } from './methods/platform-actions.ts';
+export { type ActionParams, type ActionPlatform, actionsByPlatform, actionsOf } from './methods/platform-actions.ts';
 export type { PlatformAction, PlatformActions } from './shared/platform-action.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';

@@ -341,7 +341,7 @@ describe('messages of agents', () => {
     expect(texts()).toEqual(['hi', 'ho']);
   });
 
-  test('that wait are said to, and their repeat waits for the same one', async () => {
+  test('that are pending say so, and their repeat waits for the same one', async () => {
     const held = Promise.withResolvers<SendResult>();
     const one = open({ wire: { ...adapter, send: (part) => (asked.push(['send', part.text]), held.promise) } });
     const first = send(one, 'hi', byAgent());
@@ -431,7 +431,7 @@ describe('files', () => {
 describe('actions of platforms', () => {
   const topic = { action: 'topic', endpoint, topic: 'Release' };
 
-  test('are asked for in the place of the endpoint, and recorded when they change something', async () => {
+  test('are asked for with the place of the endpoint, and recorded when they change something', async () => {
     const { actions } = open();
     expect(await actions.methods['irc.action'](topic, admin)).toEqual({ topicSet: true, channel: '#lab' });
     result = { channel: '#lab', names: ['ada'], total: 1 };
