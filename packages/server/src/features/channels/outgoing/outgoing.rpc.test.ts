@@ -90,7 +90,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
     const other = await server.as(['admin']);
     expect((await send({ operation_id: 'release-7' }, other)).deliveryId).not.toBe(receipts[0]?.deliveryId);
     await send({ text: 'last' });
-    expect(sent()).toEqual(['The build is green.', 'The build is green.', 'last'].map((text) => `gate ada ${text}`));
+    await expect.poll(sent).toEqual(['The build is green.', 'The build is green.', 'last'].map((text) => `gate ada ${text}`));
   });
 
   const changes: readonly (readonly [string, Partial<Endpoint>])[] = [
@@ -215,7 +215,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
       message: expect.stringContaining('may have been sent'),
     });
     expect(await send({ text: 'next' })).toMatchObject({ deliveryStatus: 'accepted' });
-    expect(sent()).toEqual(['gate3 ada next']);
+    await expect.poll(sent).toEqual(['gate3 ada next']);
     const { messages } = await server.client.call('inbox.list', {});
     expect(messages.filter(({ source, level }) => source === 'channel' && level === 'alert')).toHaveLength(1);
   });
