@@ -39,7 +39,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
 
   let cutMarkdown: typeof import('../../../channels/render/cut/cut.ts').cutMarkdown | undefined;
   /** Texts of a platform that is not configured are never sent. */
-  const cut = (text: string, rules = unknownText): readonly string[] => cutMarkdown?.(text, rules) ?? [headOf(text, rules.most)];
+  const cut = (text: string, rules = unknownText): readonly string[] => cutMarkdown?.(text, rules) ?? (text === '' ? [] : [headOf(text, rules.most)]);
 
   function rowsOf({ to, text, subject, replyTo, edits, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
     const platform = platformOf(to.channelType);

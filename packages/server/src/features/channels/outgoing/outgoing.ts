@@ -115,12 +115,14 @@ export function createOutgoing(deps: OutgoingDeps): OutgoingMethods {
       const { adapter, platform, message } = found;
       const { edit } = adapter;
       if (edit === undefined) throw acts.notOffered('message.edit', found.to, 'editMessages');
-      if (textSize(text, platform) > platform.text.most)
+      const { render } = await import('../../../channels/render/render.ts');
+      const part = render(text, platform.text.flavour);
+      if (Math.max(textSize(part.text, platform), textSize(part.markup ?? '', platform)) > platform.text.most)
         throw new AppError('invalid_params', `text: expected at most ${platform.text.most} (${platform.text.unit}) in one message`, {
           param: 'text',
         });
       await recordAudit(deps, call, audited('message.edit', 'mutate', found));
-      valueOf(await acts.run(adapter, call, (options) => edit.call(adapter, message, { text }, options)));
+      valueOf(await acts.run(adapter, call, (options) => edit.call(adapter, message, part, options)));
       return { edited: true, channelId: message.conversationId, messageId: message.messageId };
     },
     async 'message.delete'(params, call) {
