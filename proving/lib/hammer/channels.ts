@@ -6,13 +6,18 @@ import {
   type PairingRow,
   pruneMessages,
   removePairing,
+  saveFiles,
+  savePreview,
 } from '../../../packages/server/src/features/channels/messages/store.ts';
 import type { NotificationRow } from '../../../packages/server/src/features/channels/notifications/api.ts';
 import { endNotification, releaseNotification } from '../../../packages/server/src/features/channels/notifications/store.ts';
 import type { MessageOperation } from '../../../packages/server/src/features/channels/outgoing/api.ts';
 import { beginAct, endAct } from '../../../packages/server/src/features/channels/outgoing/store.ts';
-import { acceptChannelMessages } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
+import { questionKeyOf } from '../../../packages/server/src/features/channels/approvals/store.ts';
+import { acceptChannelMessages, retryChannelMessage } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
 import { finishChannelSend, pruneChannelSends, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
+import { confirmApproval } from '../../../packages/server/src/transactions/confirm-approval.ts';
+import { stopConversation } from '../../../packages/server/src/transactions/stop-conversation.ts';
 import { sendMessage } from '../../../packages/server/src/transactions/send-message.ts';
 import { sendNotification } from '../../../packages/server/src/transactions/send-notification.ts';
 import { agentId, atMs, differs, driver, type Driver, liveBoot, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
@@ -39,7 +44,6 @@ const messageOf = (names: Names, index: number | string, eventKey: string): Mess
   platformId: null,
   subject: null,
   attachmentsJson: null,
-
   verdict: 'turn',
   agentId,
   conversationRef: null,
@@ -293,4 +297,47 @@ const notificationOf = (names: Names, index: string, state: NotificationRow['sta
   createdAtMs: atMs,
 });
 
-export const channelDrivers = [driver(intake), driver(outbox), driver(outgoing)];
+/** What belongs to a message, and an approval that both processes confirm: one of them starts the turn of the message. */
+const belongings: Driver<Round, { readonly begun: number }> = {
+  name: 'belongings of messages of channels',
+  async prepare(db, names) {
+    await db.write(acceptChannelMessages, { messages: [{ row: { ...messageOf(names, 'kept', 'kept'), verdict: 'suspended' } }] });
+    const question = partOf(names, 'question');
+    await db.write(enqueueParts, { parts: [{ ...question, opKey: questionKeyOf(names.id('ap', 'asked')) }] });
+    await db.write(beginSend, { id: question.id, bootId: liveBoot, atMs });
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    const row = messageOf(names, 'kept', 'kept');
+    let begun = 0;
+    await writer.race([
+      async () => {
+        const work = { id: names.id('wi', side), kind: 'hammer-retry', key: row.id, digest: '', agentId, payload: {}, fits: true, atMs };
+        const end = await writer.write(retryChannelMessage, { row, work, audit: names.audit(`retry-${side}`) }, ['precondition_failed']);
+        if ('value' in end) begun += 1;
+      },
+      () => writer.write(saveFiles, { id: row.id, filesJson: '{}' }),
+      () => writer.write(savePreview, { id: row.id, previewId: 'm1' }),
+      () => writer.write(confirmApproval, { id: names.id('ap', 'asked'), parts: [partOf(names, 'confirmed')] }),
+      () => writer.write(stopConversation, { ref: names.id('cv', 'other'), atMs }),
+    ]);
+    return { begun };
+  },
+  async check(look, { round }, results) {
+    const of = `instance = ${quote(round)}`;
+    const [kept] = await look(
+      `select count(*) as count from channel_message where ${of} and verdict = 'turn' and files_json = '{}' and preview_id = 'm1'`,
+    );
+    const [works] = await look(`select count(*) as count from work_item where kind = 'hammer-retry' and work_key like ${quote(`%${round}%`)}`);
+    const [confirmed] = await look(`select count(*) as count from outbound_message where ${of} and op_key like '%confirmed%'`);
+    return [
+      ...differs('begun turns', results[0].begun + results[1].begun, 1),
+      ...differs('their work', works?.['count'], 1),
+      ...differs('messages with what belongs to them', kept?.['count'], 1),
+      ...differs('confirmations', confirmed?.['count'], 1),
+    ];
+  },
+};
+
+export const channelDrivers = [driver(intake), driver(outbox), driver(outgoing), driver(belongings)];
