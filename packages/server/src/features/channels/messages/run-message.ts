@@ -16,6 +16,7 @@ import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import { type CommandDeps, commandIn, runCommand } from './commands.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
+import { markMessage } from './mark-message.ts';
 import { Preview } from './preview.ts';
 import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
 import { showTyping } from './typing.ts';
@@ -141,8 +142,6 @@ export function createRunMessage(deps: RunMessageDeps): {
     });
   }
 
-  const isTypingShown = ({ to }: MessageWork): boolean => deps.configOf(to.instance)?.typing === true;
-
   return {
     async run(item, signal) {
       const work = MessageWork().parse(item.payload);
@@ -155,7 +154,15 @@ export function createRunMessage(deps: RunMessageDeps): {
       let preview: Preview | undefined;
       const call = callOf(work, item, signal);
       count(work.to.instance, 1);
-      using _typing = showTyping(isTypingShown(work) ? deps.adapterOf(work.to.instance) : undefined, placeOf(work), clock);
+      const { typing = false, ackReaction } = deps.configOf(work.to.instance) ?? {};
+      const adapter = deps.adapterOf(work.to.instance);
+      const place = placeOf(work);
+      await using _mark = markMessage(
+        adapter,
+        { ...place, messageId: work.platformId ?? '' },
+        work.platformId === undefined ? undefined : ackReaction,
+      );
+      using _typing = showTyping(typing ? adapter : undefined, place, clock);
       try {
         const command = commandIn(work.text);
         if (command !== undefined) {
