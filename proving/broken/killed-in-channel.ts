@@ -23,7 +23,7 @@ const points: Readonly<Record<string, Location>> = {
   },
   'turn running': { module: 'runtime/model-calls.ts', text: 'const { result, model } = await this.#stop.bounded' },
   'turn ended': { module: 'features/conversations/turns/durable/durable.ts', text: 'this.#end = { ...end, state: settlement.state };' },
-  'sending committed': { module: sender, text: 'const startedAtMs = clock.now();' },
+  'sending committed': { module: sender, text: 'const [startedAtMs, startedAt] = [clock.now(), clock.monotonic()];' },
   'answer read': { module: sender, text: 'await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);' },
   'receipt committed': { module: sender, text: "announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });" },
 };

@@ -32,7 +32,7 @@ buildIn({
   module: 'features/unattended/cron/occurrences/finish.ts',
   replace: [
     {
-      from: "opKey: `cron:${executionId}`,\n    digest: hash('sha256', text),\n    source: 'cron',\n    agentId,\n    conversationRef: null,\n    principalId: work.principalId,",
+      from: "opKey: deliveryKeyOf(executionId),\n    digest: hash('sha256', text),\n    source: 'cron',\n    agentId,\n    conversationRef: null,\n    principalId: work.principalId,",
       to: "opKey: newId('op'),\n    digest: hash('sha256', text),\n    source: 'cron',\n    agentId,\n    conversationRef: null,\n    principalId: work.principalId,",
     },
   ],
@@ -45,7 +45,7 @@ buildIn({
       from: 'async (\n    tx,\n    { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late }: Finish,\n  ): Promise<Finished | undefined> => {',
       to: `async (tx, { claim, end: planned, dependency, defaultMaxErrors, inbox, conversation, systemEvent, late, sent }: any): Promise<Finished | undefined> => {
     if (inbox !== undefined && sent !== true) {
-      await inboxDeliver(tx, inbox);
+      await deliverMessage(tx, inbox);
       return undefined;
     }`,
     },

@@ -37,7 +37,7 @@ async function tick(nowMs: number, executed: Executed[]): Promise<void> {
       const plan = finishOf(
         work,
         { status: 'completed', text: 'done', ours: true },
-        { defaultMaxErrors: 5, nowMs, fence: (text) => text, forOwner: true },
+        { defaultMaxErrors: 5, nowMs, fence: (text) => text, forOwner: true, address: (message) => message },
       );
       const claim = { id: item.id, owner: item.owner, fence: item.fence };
       if ((await db.write(finishOccurrence, { ...plan, claim })) !== undefined)

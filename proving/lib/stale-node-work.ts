@@ -58,7 +58,7 @@ export async function makeNodePiece(db: Db, kind: NodeKind, n: number, bootId: s
 const finishing: Write[1] = async (db, claim) => {
   const work = CronWork().parse((claim as WorkItem).payload);
   const result = { status: 'completed' as const, text: 'done', ours: true, dependency: 'dependency_error' as const };
-  const plan = finishOf(work, result, { defaultMaxErrors: 5, nowMs: atMs, fence: (text) => text, forOwner: true });
+  const plan = finishOf(work, result, { defaultMaxErrors: 5, nowMs: atMs, fence: (text) => text, forOwner: true, address: (message) => message });
   const { id, owner, fence } = claim;
   return db.write(finishOccurrence, { ...plan, claim: { id, owner, fence } });
 };

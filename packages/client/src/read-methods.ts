@@ -54,6 +54,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'memory.inspect',
   'memory.search',
   'memory.stats',
+  'message.fetch',
   'models.list',
   'models.list_providers',
   'models.test',

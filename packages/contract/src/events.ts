@@ -5,7 +5,14 @@ import { delegationEvents } from './events-delegation.ts';
 import { LogLine } from './methods/daemon.ts';
 import { EffectsRefused } from './shared/waiting.ts';
 import { cronDeliveryStates, cronRunIdentity, cronRunStates } from './shared/cron.ts';
-import { ChannelCapabilities, ChannelState, channelVerdicts, deliveryStates } from './shared/channel.ts';
+import {
+  ChannelCapabilities,
+  ChannelState,
+  channelVerdicts,
+  deliveryStates,
+  notificationPriorities,
+  notificationSuppressions,
+} from './shared/channel.ts';
 import { AgentId, conversationIdentity, ConversationRef } from './shared/session.ts';
 import { EpochMs, FinishReason, TurnOrigin } from './shared/turn.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from './shared/webhook.ts';
@@ -35,6 +42,8 @@ const wake = {
 };
 
 const channel = { channelType: z.string(), channelInstanceId: z.string() };
+const notified = { agentId: AgentId, priority: z.enum(notificationPriorities) };
+const notifiedIn = { channelType: z.string(), channelId: z.string().describe('The conversation on the platform.'), entryId: z.string() };
 
 /** Every event kind that exists so far (http-gateway.md §6). `timestamp` is in milliseconds since the epoch. */
 export const events = {
@@ -632,6 +641,32 @@ export const events = {
     visibility: 'admin',
     summary: 'A message to a platform was sent, was refused, or is tried again; `delivery.list` has its text. Beyond the specification.',
     payload: () => z.strictObject({ ...channel, deliveryId: z.string(), state: z.enum(deliveryStates), agentId: AgentId, timestamp }),
+  }),
+  'notification:enqueued': event({
+    category: 'Channels',
+    visibility: 'owner',
+    summary: 'A notification was accepted for sending; with `notBefore` it is kept until then. Beyond the specification.',
+    payload: () =>
+      z.strictObject({ ...notified, ...notifiedIn, origin: z.enum(['program', 'notification']), notBefore: EpochMs.nullable(), timestamp }),
+  }),
+  'notification:suppressed': event({
+    category: 'Channels',
+    visibility: 'owner',
+    summary: 'A notification was refused, or is kept until the end of quiet hours. Beyond the specification.',
+    payload: () => z.strictObject({ ...notified, reason: z.enum(notificationSuppressions), timestamp }),
+  }),
+  'notification:delivered': event({
+    category: 'Channels',
+    visibility: 'owner',
+    summary: 'The platform accepted a notification. Beyond the specification.',
+    payload: () =>
+      z.strictObject({
+        ...notified,
+        ...notifiedIn,
+        messageId: z.string().nullable().describe('Its id on the platform.'),
+        durationMs: z.int().min(0).describe('Since it was accepted for sending.'),
+        timestamp,
+      }),
   }),
   ...delegationEvents,
   'daemon:log': event({

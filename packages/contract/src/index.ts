@@ -81,6 +81,7 @@ export {
   AgentConfig,
   type AgentConfigInput,
   AgentHeartbeat,
+  AgentNotification,
   heartbeatFields,
   ModelName,
   type OperationType,
@@ -93,8 +94,17 @@ export {
   UnattendedApprovals,
 } from './shared/agent-config.ts';
 export { telegramActions } from './shared/actions/telegram.ts';
-export { ChannelCapabilities, type ChannelState, type ChannelVerdict, type DeliveryState } from './shared/channel.ts';
 export { slackActions } from './shared/actions/slack.ts';
+export {
+  ChannelCapabilities,
+  type ChannelState,
+  type ChannelVerdict,
+  type DeliveryState,
+  type MessageStatus,
+  type NotificationPriority,
+} from './shared/channel.ts';
+export { type ActionParams, type ActionPlatform, actionsByPlatform, actionsOf } from './methods/platform-actions.ts';
+export type { PlatformAction, PlatformActions } from './shared/platform-action.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { autonomyProfiles, type AutonomyProfile, Capability, capabilityNames } from './shared/capability.ts';

@@ -20,7 +20,10 @@ import { link } from './methods/link.ts';
 import { mcp } from './methods/mcp.ts';
 import { memory } from './methods/memory.ts';
 import { memoryLife } from './methods/memory-life.ts';
+import { message } from './methods/message.ts';
 import { models } from './methods/models.ts';
+import { notification } from './methods/notification.ts';
+import { platformActions } from './methods/platform-actions.ts';
 import { obs } from './methods/obs.ts';
 import { obsReplay } from './methods/obs-replay.ts';
 import { providers } from './methods/providers.ts';
@@ -81,6 +84,9 @@ export const contract = {
   ...webhooks,
   ...channels,
   ...delivery,
+  ...message,
+  ...notification,
+  ...platformActions,
   ...workspace,
 };
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { events } from './events.ts';
 import type { Method } from './method.ts';
+import { actionsByPlatform } from './methods/platform-actions.ts';
 import { contract } from './registry.ts';
 import surface from './testdata/spec-surface.json' with { type: 'json' };
 
@@ -58,6 +59,9 @@ const eventsBeyondSpec = [
   'webhook:delivery',
   'channel:message',
   'channel:delivery',
+  'notification:enqueued',
+  'notification:suppressed',
+  'notification:delivered',
   'session:cross_send',
   'session:ping_pong_turn',
   'graph:driver_lifecycle',
@@ -73,8 +77,15 @@ const finishedSteps = new Set(['1', '3', '4', '5', '6']);
 const scopes = new Map<string, string | null>(Object.entries(surface.methods));
 const registered = Object.entries<Method>(contract);
 
+/** "one <platform>.action per chat platform" (json-rpc.md §4). */
+const actionMethods = new Set(Object.keys(actionsByPlatform).map((platform) => `${platform}.action`));
+
 test.each(registered)('%s is part of the specified surface', (name) => {
-  expect(scopes.has(name) || beyondSpec.has(name)).toBe(true);
+  expect(scopes.has(name) || actionMethods.has(name) || beyondSpec.has(name)).toBe(true);
+});
+
+test('actions of platforms are for administrators', () => {
+  expect(registered.filter(([name]) => actionMethods.has(name)).map(([, { scope }]) => scope)).toEqual([...actionMethods].map(() => 'admin'));
 });
 
 test.each(registered)('%s has the scope of the specification', (name, one) => {

@@ -16,7 +16,7 @@ import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
-import { wireChannels } from './wiring/channels.ts';
+import { type Channels, wireChannels, wireOutbox } from './wiring/channels.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
 import { wireEvaluation } from './wiring/evaluation.ts';
@@ -30,6 +30,7 @@ import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
 import { wireRetention } from './wiring/retention.ts';
 import { wireSettings } from './wiring/settings.ts';
+import { createStopConversation } from './wiring/stop-conversation.ts';
 import { wireSystem } from './wiring/system.ts';
 import { wireTooling, wireToolSet } from './wiring/tooling.ts';
 import { type Unattended, wireUnattended } from './wiring/unattended.ts';
@@ -60,6 +61,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     unattended: new Late<Unattended>('unattended work'),
     stops: new Late<Stops>('stops'),
     delegation: new Late<Delegation>('delegation'),
+    channels: new Late<Channels>('channels'),
   };
 
   const events = building.use(await createEvents(core('events')));
@@ -72,7 +74,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
-  const inbox = createInbox(assembly);
+  const outbox = wireOutbox(assembly);
+  if (outbox.isNeeded()) await outbox.load();
+  const inbox = createInbox({ ...core('inbox'), delivery: outbox.api });
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
     owners: tokens.owners,
@@ -92,6 +96,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     autonomy,
     inbox: inbox.api,
+    chats: outbox.approvalChats,
     identityOf,
     address: () => address,
     stops: late.stops,
@@ -142,6 +147,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       isBusy: (ref) => lanes.of(ref).running,
       turns: turns.api,
       inbox: inbox.api,
+      endpoints: outbox.endpoints,
+      mayWrite: (principalId, chat) => late.channels.value.mayWrite(principalId, chat),
       memory: memory.life,
       fence: fence.wrap,
       identityOf,
@@ -150,16 +157,23 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       onClaimEnd: keptLanes.claimEnded,
     }),
   );
-  const channels = wireChannels(assembly, {
-    agents: agents.api,
-    turns: turns.api,
-    durable: unattended.durable,
-    inbox: inbox.api,
-    settings: settings.api,
-    media: media.api,
-    reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
-    principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
-  });
+  const channels = late.channels.set(
+    wireChannels(assembly, {
+      outbox,
+      agents: agents.api,
+      autonomy: autonomy.api,
+      turns: turns.api,
+      durable: unattended.durable,
+      inbox: inbox.api,
+      settings: settings.api,
+      media: media.api,
+      reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
+      stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
+      decideApproval: approvals.decideInChat,
+      answerGate: (answer, call) => Promise.resolve(late.delegation.value.methods['graph.answer'](answer, call)),
+      principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
+    }),
+  );
   const stops = late.stops.set(
     createStops({
       log: log.module('approvals'),
@@ -180,6 +194,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       autonomy: autonomy.api,
       durable: unattended.durable,
       inbox: inbox.api,
+      endpoints: outbox.endpoints,
+      delivery: outbox.api,
+      chats: outbox.approvalChats,
       conversations,
       turns: turns.api,
       toolsOf,
@@ -285,7 +302,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   assembly.onClaimed(approvals.recover);
   assembly.onClaimed(restoreTurns);
   await unattended.start();
-  if (!lifetime.controlPlaneOnly) channels.start();
+  if (!lifetime.controlPlaneOnly) await channels.start();
   const warnings = [...(await findWarnings(options, foundation, openedJail)), ...secrets.warnings, ...unattended.warnings];
   address = await listeners.open();
   if (address !== null) {

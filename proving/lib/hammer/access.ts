@@ -64,6 +64,7 @@ const requestOf = (names: Names, index: number | string, call: number | string =
   createdAtMs: atMs,
   timeoutMs: 60_000,
   expiresAtMs: atMs + 60_000,
+  chatJson: null,
   turnJson: null,
 });
 

@@ -1,14 +1,30 @@
 import type { PartRow } from '../../../packages/server/src/features/channels/delivery/api.ts';
-import { decidePart, enqueueParts, pruneParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
+import { decidePart, enqueueParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
 import {
   approvePairing,
   type MessageRow,
   type PairingRow,
   pruneMessages,
   removePairing,
+  saveFiles,
+  savePreview,
 } from '../../../packages/server/src/features/channels/messages/store.ts';
-import { acceptChannelMessages } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
-import { beginChannelSend, finishChannelSend, recoverChannelSends } from '../../../packages/server/src/transactions/channel-sends.ts';
+import type { NotificationRow } from '../../../packages/server/src/features/channels/notifications/api.ts';
+import { endNotification, releaseNotification } from '../../../packages/server/src/features/channels/notifications/store.ts';
+import type { MessageOperation } from '../../../packages/server/src/features/channels/outgoing/api.ts';
+import { beginAct, endAct } from '../../../packages/server/src/features/channels/outgoing/store.ts';
+import { questionKeyOf } from '../../../packages/server/src/features/channels/approvals/store.ts';
+import { acceptChannelMessages, retryChannelMessage } from '../../../packages/server/src/transactions/accept-channel-messages.ts';
+import {
+  beginChannelSend,
+  finishChannelSend,
+  pruneChannelSends,
+  recoverChannelSends,
+} from '../../../packages/server/src/transactions/channel-sends.ts';
+import { confirmApproval } from '../../../packages/server/src/transactions/confirm-approval.ts';
+import { stopConversation } from '../../../packages/server/src/transactions/stop-conversation.ts';
+import { sendMessage } from '../../../packages/server/src/transactions/send-message.ts';
+import { sendNotification } from '../../../packages/server/src/transactions/send-notification.ts';
 import { agentId, atMs, differs, driver, type Driver, liveBoot, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
 
 interface Round {
@@ -177,7 +193,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         );
         left += found?.length ?? 0;
       },
-      () => writer.write(pruneParts, { beforeMs: 0, limit: 3 }),
+      () => writer.write(pruneChannelSends, { beforeMs: 0, limit: 3 }),
     ]);
     const decision = {
       id: names.id('ob', 'dead-1'),
@@ -204,4 +220,130 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
   },
 };
 
-export const channelDrivers = [driver(intake), driver(outbox)];
+/** Operations that both processes carry out under the same identities, and notifications of one agent within its limit. */
+const outgoing: Driver<Round, { readonly sent: number; readonly ended: number; readonly admitted: number; readonly released: number }> = {
+  name: 'messages of programs',
+  async prepare(db, names) {
+    await db.write(sendNotification, { ...limits, row: notificationOf(names, 'held', 'held'), parts: [{ ...partOf(names, 'held'), state: 'held' }] });
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    const counts = { sent: 0, ended: 0, admitted: 0, released: 0 };
+    await writer.race([
+      ...[0, 1].map((index) => async () => {
+        const operation = operationOf(names, `send-${index}`, 'queued');
+        const begun = valueOf(await writer.write(sendMessage, { operation, parts: [partOf(names, `send-${index}`)] }));
+        if (begun?.is === 'new') counts.sent += 1;
+        const other = { operation: { ...operation, digest: 'other' }, parts: [partOf(names, `other-${index}-${side}`)] };
+        if (valueOf(await writer.write(sendMessage, other))?.is !== 'conflict') writer.wrong('other content was taken for a repeat');
+      }),
+      async () => {
+        await writer.write(beginAct, operationOf(names, 'act', 'started'));
+        const end = { id: names.id('mo', 'act'), is: 'done' as const, alongside: [], atMs };
+        if (valueOf(await writer.write(endAct, end)) === true) counts.ended += 1;
+      },
+      ...[0, 1, 2].map((index) => async () => {
+        const row = notificationOf(names, `${index}-${side}`, 'open');
+        const admission = valueOf(await writer.write(sendNotification, { ...limits, row, parts: [partOf(names, `notice-${index}-${side}`)] }));
+        if (admission !== 'accepted') return;
+        counts.admitted += 1;
+        await writer.write(endNotification, { id: row.id, state: 'delivered', atMs });
+      }),
+      async () => {
+        const held = { id: names.id('nt', 'held'), opKey: names.id('op', 'held'), atMs, expiresAtMs: atMs + 60_000 };
+        if (valueOf(await writer.write(releaseNotification, held)) === true) counts.released += 1;
+      },
+    ]);
+    return counts;
+  },
+  async check(look, { round }, [first, second]) {
+    const of = `instance = ${quote(round)}`;
+    const count = async (from: string) => (await look(`select count(*) as count from ${from}`))[0]?.['count'];
+    return [
+      ...differs('operations that were new', first.sent + second.sent, 2),
+      ...differs('their messages', await count(`outbound_message where ${of} and op_key like '%send-%'`), 2),
+      ...differs('messages of other content', await count(`outbound_message where ${of} and op_key like '%other-%'`), 0),
+      ...differs('ended acts', first.ended + second.ended, 1),
+      ...differs('admitted notifications', first.admitted + second.admitted, limits.maxPerHour - 1),
+      ...differs('notifications', await count(`channel_notification where ${of}`), limits.maxPerHour),
+      ...differs('their messages', await count(`outbound_message where ${of} and op_key like '%notice-%'`), limits.maxPerHour - 1),
+      ...differs('releases', first.released + second.released, 1),
+      ...differs('released messages', await count(`outbound_message where ${of} and op_key like '%held' and state = 'pending'`), 1),
+    ];
+  },
+};
+
+/** The held one is one of them. */
+const limits = { maxPerHour: 4, dedupeWindowMs: 0 };
+
+const operationOf = (names: Names, index: string, state: MessageOperation['state']): MessageOperation => ({
+  id: names.id('mo', index),
+  method: 'message.send',
+  digest: 'content',
+  rootRunId: null,
+  agentId,
+  state,
+  bootId: liveBoot,
+  atMs,
+});
+
+const notificationOf = (names: Names, index: string, state: NotificationRow['state']): NotificationRow => ({
+  id: names.id('nt', index),
+  agentId: names.id('agent'),
+  principalId,
+  instance: names.round,
+  channelType: 'irc',
+  conversationId: 'ada',
+  digest: index,
+  priority: 'normal',
+  opKey: names.id('op', index === 'held' ? index : `notice-${index}`),
+  entryId: names.id('ob', index),
+  state,
+  createdAtMs: atMs,
+});
+
+/** What belongs to a message, and an approval that both processes confirm: one of them starts the turn of the message. */
+const belongings: Driver<Round, { readonly begun: number }> = {
+  name: 'belongings of messages of channels',
+  async prepare(db, names) {
+    await db.write(acceptChannelMessages, { messages: [{ row: { ...messageOf(names, 'kept', 'kept'), verdict: 'suspended' } }] });
+    const question = partOf(names, 'question');
+    await db.write(enqueueParts, { parts: [{ ...question, opKey: questionKeyOf(names.id('ap', 'asked')) }] });
+    await db.write(beginChannelSend, { id: question.id, channelType: 'irc', bootId: liveBoot, atMs, ageNowMs: atMs });
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    const row = messageOf(names, 'kept', 'kept');
+    let begun = 0;
+    await writer.race([
+      async () => {
+        const work = { id: names.id('wi', side), kind: 'hammer-retry', key: row.id, digest: '', agentId, payload: {}, fits: true, atMs };
+        const end = await writer.write(retryChannelMessage, { row, work, audit: names.audit(`retry-${side}`) }, ['precondition_failed']);
+        if ('value' in end) begun += 1;
+      },
+      () => writer.write(saveFiles, { id: row.id, filesJson: '{}' }),
+      () => writer.write(savePreview, { id: row.id, previewId: 'm1' }),
+      () => writer.write(confirmApproval, { id: names.id('ap', 'asked'), parts: [partOf(names, 'confirmed')] }),
+      () => writer.write(stopConversation, { ref: names.id('cv', 'other'), atMs }),
+    ]);
+    return { begun };
+  },
+  async check(look, { round }, results) {
+    const of = `instance = ${quote(round)}`;
+    const [kept] = await look(
+      `select count(*) as count from channel_message where ${of} and verdict = 'turn' and files_json = '{}' and preview_id = 'm1'`,
+    );
+    const [works] = await look(`select count(*) as count from work_item where kind = 'hammer-retry' and work_key like ${quote(`%${round}%`)}`);
+    const [confirmed] = await look(`select count(*) as count from outbound_message where ${of} and op_key like '%confirmed%'`);
+    return [
+      ...differs('begun turns', results[0].begun + results[1].begun, 1),
+      ...differs('their work', works?.['count'], 1),
+      ...differs('messages with what belongs to them', kept?.['count'], 1),
+      ...differs('confirmations', confirmed?.['count'], 1),
+    ];
+  },
+};
+
+export const channelDrivers = [driver(intake), driver(outbox), driver(outgoing), driver(belongings)];

@@ -78,7 +78,13 @@ const occurrences: Driver<Round, Fired> = {
           const gateJson = JSON.stringify({ outcome: 'woke', logs: `of ${side}` });
           await writer.write(keepGate, { executionId: work.executionId, gateJson });
           const result = { status: 'completed' as const, text: 'done', ours: true, dependency: 'dependency_error' as const };
-          const plan = finishOf(work, result, { defaultMaxErrors: 5, nowMs: atMs, fence: (text) => text, forOwner: true });
+          const plan = finishOf(work, result, {
+            defaultMaxErrors: 5,
+            nowMs: atMs,
+            fence: (text) => text,
+            forOwner: true,
+            address: (message) => message,
+          });
           const event = { agentId: work.agentId, text: 'done', source: 'cron', opKey: names.id('event', `${work.jobId}`), atMs };
           if (valueOf(await writer.write(finishOccurrence, { ...plan, claim, systemEvent: event })) !== undefined) executed.push(work.jobId);
         }),

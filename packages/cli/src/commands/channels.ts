@@ -1,7 +1,8 @@
+import type { Client } from '@gatehouse/client';
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
-import type { SetExit } from '../exit-codes.ts';
+import { exitCode, type SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
@@ -15,7 +16,7 @@ type DeliveryState = NonNullable<ParamsInput<'delivery.list'>['state']>;
 const states: readonly DeliveryState[] = ['pending', 'sending', 'accepted', 'rejected', 'unknown', 'held', 'expired'];
 const textLength = 60;
 
-/** `gatehouse channels list | add | enable | disable | restart | pairings | pair | unpair | messages | retry | deliveries | resend | settle`. */
+/** `gatehouse channels list | add | enable | disable | restart | send | pairings | pair | unpair | messages | retry | deliveries | resend | settle`. */
 export function addChannelsCommand(program: Command, io: Io, setExit: SetExit): void {
   const channels = addGroup(program, 'channels')
     .summary('connect chat platforms, approve people, see messages')
@@ -31,6 +32,7 @@ export function addChannelsCommand(program: Command, io: Io, setExit: SetExit): 
     });
   addAddCommands(channels, io, setExit);
   addSwitches(channels, io);
+  addSend(channels, io, setExit);
   addPairing(channels, io);
   addMessages(channels, io);
   addRetry(channels, io);
@@ -54,6 +56,36 @@ function addSwitches(channels: Command, io: Io): void {
         const done = await client.call(`channels.${name}`, { channel_type: found.channelType, channel_instance_id: instance });
         print(io, flags, done, ({ message }) => `${message}.`);
       });
+}
+
+function addSend(channels: Command, io: Io, setExit: SetExit): void {
+  withConnection(channels.command('send <channel> <conversation> <text>'))
+    .description(
+      'Sends a message into a conversation that people have with an agent, as `gatehouse channels messages` shows it. Exits with 1 when the platform did not accept it.',
+    )
+    .action(async (instance: string, conversationId: string, text: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const sent = await client.call('message.send', { endpoint: await endpointOf(client, instance, conversationId), text });
+      if (!['accepted', 'pending'].includes(sent.deliveryStatus)) setExit(exitCode.failed);
+      print(io, flags, sent, ({ deliveryId, deliveryStatus, error }) =>
+        deliveryStatus === 'accepted'
+          ? `Sent as ${deliveryId}.`
+          : `${deliveryId} is ${deliveryStatus}${error === undefined ? '' : `: ${plainText(error)}`}. \`gatehouse channels deliveries\` shows it.`,
+      );
+    });
+}
+
+/** Returns the endpoint of the newest message of a conversation. */
+async function endpointOf(client: Client, instance: string, conversationId: string) {
+  const { messages } = await client.call('channels.messages', { channel_instance_id: instance, limit: 200 });
+  const { deliveries } = await client.call('delivery.list', { channel_instance_id: instance, limit: 200 });
+  const found = [...messages, ...deliveries].find(({ endpoint }) => endpoint.conversationId === conversationId);
+  if (found === undefined)
+    throw usageError(
+      `Conversation not found: ${plainText(conversationId)} on ${plainText(instance)}.`,
+      '`gatehouse channels messages` lists who wrote; nobody is written to before.',
+    );
+  return found.endpoint;
 }
 
 function addPairing(channels: Command, io: Io): void {

@@ -32,17 +32,31 @@ export function runTable({ runs }: Result<'cron.runs'>, width?: number): string 
   if (runs.length === 0) return 'No runs yet.';
   const table = renderTable(
     ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Gate', 'Why', 'Id'],
-    runs.map(({ scheduledForMs, trigger, status, effectsRefused, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
-      timeText(scheduledForMs),
-      trigger,
-      withRefusals(status, effectsRefused),
-      durationMs === undefined ? undefined : durationMs < 1000 ? `${durationMs} ms` : renderDuration(durationMs),
-      deliveryStatus,
-      errorKind,
-      wakeGate?.outcome,
-      (reason ?? wakeGate?.reason) === undefined ? undefined : shorten(reason ?? wakeGate?.reason ?? '', textLength),
-      executionId,
-    ]),
+    runs.map(
+      ({
+        scheduledForMs,
+        trigger,
+        status,
+        effectsRefused,
+        durationMs,
+        deliveryStatus,
+        deliveryPending,
+        errorKind,
+        reason,
+        wakeGate,
+        executionId,
+      }) => [
+        timeText(scheduledForMs),
+        trigger,
+        withRefusals(status, effectsRefused),
+        durationMs === undefined ? undefined : durationMs < 1000 ? `${durationMs} ms` : renderDuration(durationMs),
+        deliveryPending === true ? 'pending' : deliveryStatus,
+        errorKind,
+        wakeGate?.outcome,
+        (reason ?? wakeGate?.reason) === undefined ? undefined : shorten(reason ?? wakeGate?.reason ?? '', textLength),
+        executionId,
+      ],
+    ),
   );
   return withNotes(table, runs.map(causeNote), width);
 }

@@ -55,6 +55,10 @@ export const CronRun = once(() =>
       durationMs: z.int().min(0).optional(),
       status: z.enum(cronRunStates),
       deliveryStatus: z.enum(cronDeliveryStates),
+      deliveryPending: z
+        .literal(true)
+        .optional()
+        .describe('The delivery to a chat is not over: until then `deliveryStatus` is `unknown`. It follows the outbox of the channel, also later.'),
       errorKind: z.string().max(64).optional(),
       reason: z.string().max(1000).optional().describe('One sentence that says why it was skipped, failed or ended otherwise.'),
       wakeGate: CronGateVerdict().optional().describe('Decision of the wake gate. An extension of the specification.'),

@@ -13,7 +13,9 @@ const Delivery = once(() =>
     .strictObject({
       deliveryId: z.string().describe('`ob_…`'),
       endpoint: ChannelEndpoint,
-      state: z.enum(deliveryStates).describe('`held`: an earlier part of the same message is not accepted. `unknown`: it may have been sent.'),
+      state: z
+        .enum(deliveryStates)
+        .describe('`held`: an earlier part of the same message is not accepted, or quiet hours have not ended. `unknown`: it may have been sent.'),
       part: z.int().min(1),
       parts: z.int().min(1),
       text: z.string().describe('Truncated to 2,000 characters.'),

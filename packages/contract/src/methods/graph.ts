@@ -137,7 +137,8 @@ export const graph = {
     summary: 'Starts a graph in the background and returns its id at once.',
     description:
       'The run is stored before the answer and resumes after a restart. Pass either `nodes`, or the `graphId` that `graph.load` returned. A graph with approval gates needs ' +
-      '`announceChannelType` and `announceChannelId`: `gateway`, and `inbox` or the reference of a conversation of the caller.',
+      '`announceChannelType` and `announceChannelId`: `gateway`, and `inbox` or the reference of a conversation of the caller; or the type of a configured ' +
+      'channel, and `NAME/ID` of a conversation on it.',
     params: () =>
       z
         .strictObject({

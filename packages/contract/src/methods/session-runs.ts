@@ -88,8 +88,20 @@ export const sessionRuns = {
           .describe('Groups that the sub-agent may use, within those of its agent; `security.agentToAgent.subAgentToolGroups` when absent.'),
         requiredTools: z.array(z.string().min(1).max(128)).max(32).optional().describe('Refused when the sub-agent would not have one of these.'),
         includeParentHistory: z.enum(['none', 'summary']).optional(),
-        announceChannelType: z.string().min(1).max(64).optional().describe('`gateway`; with `announceChannelId`, and not for agents.'),
-        announceChannelId: z.string().min(1).max(256).optional().describe('For `gateway`: `inbox`, or the reference of the conversation to notify.'),
+        announceChannelType: z
+          .string()
+          .min(1)
+          .max(64)
+          .optional()
+          .describe('`gateway`, or the type of a configured channel; with `announceChannelId`, and not for agents.'),
+        announceChannelId: z
+          .string()
+          .min(1)
+          .max(256)
+          .optional()
+          .describe(
+            'For `gateway`: `inbox`, or the reference of the conversation to notify. Otherwise `NAME/ID`: the channel, and a conversation on it.',
+          ),
         operationId: z.string().min(1).max(256).optional().describe('The same id from the same caller within 24 hours is the same run.'),
         async: z.boolean().optional(),
       }),

@@ -3,6 +3,7 @@ import { autonomyProfiles } from './capability.ts';
 import absent from '../agent-defaults.json' with { type: 'json' };
 import { once } from '../once.ts';
 import { section } from '../section.ts';
+import { ChannelEndpoint } from './session.ts';
 import { TurnOrigin } from './turn.ts';
 
 /** How a configuration names a model: `provider/modelId`, or a bare model id of any provider. */
@@ -239,6 +240,9 @@ export const heartbeatFields = once(() => ({
   showAlerts: z.boolean().describe('Reports results of heartbeats, and their failures, to the inbox.'),
   alertThreshold: z.int().min(1).max(100).describe('Consecutive temporary failures from which an alert is raised.'),
   alertCooldownMs: z.int().min(0).max(604_800_000).describe('Minimum milliseconds between two alerts of an agent.'),
+  target: ChannelEndpoint.describe(
+    'Chat of a configured channel that gets the results, instead of the inbox. Alerts about failures go to the inbox.',
+  ),
 }));
 
 /** Heartbeats of an agent; missing keys default to `scheduler.heartbeat`. */
@@ -251,6 +255,47 @@ export const AgentHeartbeat = once(() =>
     .meta({ id: 'AgentHeartbeat' }),
 );
 export type AgentHeartbeat = z.output<ReturnType<typeof AgentHeartbeat>>;
+
+/** Notifications on behalf of an agent (`notification.send`). */
+export const AgentNotification = once(() =>
+  z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('Whether programs may notify the users of this agent.'),
+      maxPerHour: z.int().min(1).max(10_000).default(30).describe('Notifications of the last 60 minutes.'),
+      dedupeWindowMs: z
+        .int()
+        .min(0)
+        .max(86_400_000)
+        .default(300_000)
+        .describe('Milliseconds in which the same text is not sent into the same conversation again.'),
+      primaryChannel: z
+        .strictObject({
+          channelType: z.string().min(1).max(32),
+          channelId: z.string().min(1).max(512).describe('The conversation on the platform.'),
+          channelInstanceId: z.string().min(1).max(64).optional().describe('Needed when several channels of the type have such a conversation.'),
+        })
+        .optional()
+        .describe('Target of notifications that name none; otherwise the conversation with the newest message.'),
+      maxChainDepth: z.int().min(0).max(8).default(0).describe('Notifications that may follow from a notification, one from another; 0: none.'),
+      quietHours: z
+        .strictObject({
+          start: dayTime().describe('First minute of the day in which notifications are kept back, as HH:MM.'),
+          end: dayTime().describe('First minute in which they are sent again; before `start` it means the next day.'),
+          timeZone: z
+            .string()
+            .max(64)
+            .refine(isTimeZone, 'expected the name of a time zone, such as Europe/Berlin')
+            .optional()
+            .describe('IANA name of their zone; UTC when absent.'),
+          criticalBypass: z.boolean().default(true).describe('Sends notifications with priority `critical` nevertheless.'),
+        })
+        .refine(({ start, end }) => start !== end, { path: ['end'], error: 'expected another time than `start`' })
+        .optional()
+        .describe('When notifications are kept back until the end; never when absent.'),
+    })
+    .meta({ id: 'AgentNotification' }),
+);
+export type AgentNotification = z.output<ReturnType<typeof AgentNotification>>;
 
 export const UnattendedApprovals = z.enum(['wait', 'refuse']);
 
@@ -349,6 +394,7 @@ export const AgentConfig = z
     heartbeat: section(AgentHeartbeat, absent.heartbeat).describe(
       'Heartbeats: the agent checks its checklist (HEARTBEAT.md) and new events on its own.',
     ),
+    notification: section(AgentNotification, absent.notification).describe('Notifications that programs send to users of this agent.'),
     workspace: section(AgentWorkspace, absent.workspace).describe('The folder in which the agent works.'),
     skills: section(AgentSkills, absent.skills).describe('Skills: instructions in folders, managed by `skills.*`.'),
     operationModels: z

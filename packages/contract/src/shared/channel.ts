@@ -16,6 +16,15 @@ export type ChannelVerdict = (typeof channelVerdicts)[number];
 export const deliveryStates = ['pending', 'sending', 'accepted', 'rejected', 'unknown', 'held', 'expired'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
+/** States of a whole message to a platform, in the words of a job's delivery. */
+export const messageStatuses = ['pending', 'accepted', 'partial', 'rejected', 'pre_send_failed', 'unknown'] as const;
+export type MessageStatus = (typeof messageStatuses)[number];
+
+export const notificationPriorities = ['low', 'normal', 'high', 'critical'] as const;
+export type NotificationPriority = (typeof notificationPriorities)[number];
+/** Why a notification was not sent (`quiet_hours`: not yet). */
+export const notificationSuppressions = ['quiet_hours', 'rate_limited', 'duplicate', 'no_channel'] as const;
+
 /** What a platform offers, as data: nothing outside of its wire asks for a platform by name. */
 export const ChannelCapabilities = once(() =>
   z

@@ -33,6 +33,16 @@ export interface AgentCaller {
   readonly turn?: CallingTurn;
 }
 
+/** A place on a chat platform. */
+export interface ChatEndpoint {
+  /** Name of the configured channel. */
+  readonly instance: string;
+  readonly channelType: string;
+  readonly conversationId: string;
+  readonly threadId: string | null;
+  readonly conversationKind: 'direct' | 'shared';
+}
+
 /** Position of a turn in the tree of turns that one request started. */
 export interface CallingTurn {
   readonly turnId: string;
@@ -46,6 +56,8 @@ export interface CallingTurn {
   readonly run?: { readonly runId: string; readonly leaseId: string; readonly depth: number };
   /** Limits on its tools in addition to its agent's policy; they also apply to everything that it starts. */
   readonly toolBounds?: ToolBounds;
+  /** The chat that the request came from: what the turn starts reports there, and its approvals are asked there. */
+  readonly endpoint?: ChatEndpoint;
 }
 
 /** Tools that all of these bounds allow. */

@@ -22,6 +22,8 @@ export type KeyPurpose =
   | 'capability'
   /** Digests of pairing codes of channels in the database. */
   | 'pairing'
+  /** Codes by which people name approvals in chats. */
+  | 'approval-codes'
   /** What identifies the key in a database that several installations share. */
   | 'fingerprint';
 

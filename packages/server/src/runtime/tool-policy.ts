@@ -50,7 +50,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
     'read_result',
     'pipeline',
   ],
-  platform_actions: ['discord_action', 'telegram_action', 'slack_action', 'whatsapp_action'],
+  platform_actions: ['discord_action', 'telegram_action', 'slack_action', 'whatsapp_action', 'irc_action', 'email_action', 'matrix_action'],
   supervisor,
 };
 

@@ -1,22 +1,31 @@
 import { askForCall, type Asked, type Asking, removeRequest } from '../features/access/approvals/store.ts';
+import type { PartRow } from '../features/channels/delivery/api.ts';
+import { addParts, withdrawParts } from '../features/channels/delivery/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver, inboxRemove } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Stores a request for an approval with the message that announces it, all or none. */
+/** Stores a request for an approval with the messages that announce it, in the inbox and in its chat, all or none. */
 export const askApproval = operation(
   'approvals.ask',
-  async (tx, { inbox, ...asking }: Asking & { readonly inbox?: InboxMessage | undefined }): Promise<Asked> => {
+  async (
+    tx,
+    { inbox, question, ...asking }: Asking & { readonly inbox?: InboxMessage | undefined; readonly question?: readonly PartRow[] | undefined },
+  ): Promise<Asked> => {
     const asked = await askForCall(tx, asking);
-    if (inbox !== undefined && asked.kind === 'waits' && asked.isNew) await inboxDeliver(tx, inbox);
+    if (asked.kind !== 'waits' || !asked.isNew) return asked;
+    if (inbox !== undefined) await inboxDeliver(tx, inbox);
+    if (question !== undefined) await addParts(tx, question);
     return asked;
   },
 );
 
-/** Withdraws a request of a turn that was stopped while it was written, with its message, as if neither had existed. */
+/** Withdraws a request of a turn that was stopped while it was written, with its messages, as if none had existed. */
 export const withdrawApproval = operation(
   'approvals.withdraw',
   async (tx, { id, opKey }: { readonly id: string; readonly opKey: string }): Promise<void> => {
-    if (await removeRequest(tx, { id })) await inboxRemove(tx, { opKey });
+    if (!(await removeRequest(tx, { id }))) return;
+    await inboxRemove(tx, { opKey });
+    await withdrawParts(tx, { opKey });
   },
 );

@@ -1,15 +1,19 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { beginChannelSend, recoverChannelSends, finishChannelSend } from './channel-sends.ts';
+import { beginChannelSend, recoverChannelSends, finishChannelSend, pruneChannelSends } from './channel-sends.ts';
 import { migrations, operations } from './registry.ts';
 import type { Db } from '../kernel/db/db.ts';
+import { operation } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { insertOccurrence, listRuns, type OccurrenceRow } from '../features/unattended/cron/occurrences/occurrence-store.ts';
+import { outcomeOf } from '../features/unattended/cron/occurrences/sends.ts';
 import { newId, nextId } from '../kernel/ids.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { decidePart, enqueueParts, listParts, pruneParts, readHeads } from '../features/channels/delivery/store.ts';
+import { decidePart, enqueueParts, listParts, readHeads } from '../features/channels/delivery/store.ts';
 
+const addRun = operation('test.addRun', (tx, row: OccurrenceRow) => insertOccurrence(tx, row));
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations, migrations });
+  db = await openInlineDb({ operations: [...operations, addRun], migrations });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -136,5 +140,42 @@ test('what was certainly not sent is tried again later, and ends when it is too 
   expect((await db.read(readHeads, { instance: 'net' }))[0]).toMatchObject({ state: 'pending', attempts: 1, notBeforeMs: 5_000, error: 'refused' });
   expect(await begin(id, 'boot', atMs + 60_000)).toBe('ended');
   expect(await states()).toEqual(['a1 expired', 'a2 expired']);
-  expect(await db.write(pruneParts, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
+  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
+});
+
+test('what became of the delivery of a job stays with its run when its parts are deleted', async () => {
+  const executionId = newId('ce');
+  await db.write(addRun, {
+    executionId,
+    jobId: 'cj_1',
+    agentId: 'default',
+    principalId: 'token:root',
+    scheduledForMs: 1,
+    triggerClass: '',
+    trigger: 'scheduled',
+    workKind: 'agent_turn',
+    bootId: 'boot',
+    status: 'completed',
+    deliveryStatus: 'unknown',
+    startedAtMs: 1,
+    terminalAtMs: 2,
+    errorKind: null,
+    reason: null,
+    countersJson: null,
+    cause: null,
+    effectsRefused: 0,
+  });
+  const parts = message('#lab', ['one', 'two'], `cron:${executionId}`);
+  await db.write(enqueueParts, { parts });
+  const runs = async () =>
+    (await db.read(listRuns, { jobId: 'cj_1', limit: 5 })).map(({ deliveryStatus, sends }) => outcomeOf(deliveryStatus, sends));
+  expect(await runs()).toEqual([{ status: 'unknown', isPending: true }]);
+  for (const [index, is] of (['accepted', 'rejected'] as const).entries()) {
+    const id = parts[index]?.id ?? '';
+    await begin(id);
+    await db.write(finishChannelSend, { id, bootId: 'boot', is, atMs });
+  }
+  expect(await runs()).toEqual([{ status: 'partial', isPending: false }]);
+  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
+  expect(await db.read(listRuns, { jobId: 'cj_1', limit: 5 })).toMatchObject([{ deliveryStatus: 'partial', sends: [] }]);
 });

@@ -1,5 +1,15 @@
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { beginSend, finishSend, type LeftSends, markLeft, type SendBegin, type SendEnd } from '../features/channels/delivery/store.ts';
+import {
+  beginSend,
+  type Due,
+  finishSend,
+  type LeftSends,
+  markLeft,
+  pruneParts,
+  type SendBegin,
+  type SendEnd,
+} from '../features/channels/delivery/store.ts';
+import { keepOutcomes } from '../features/unattended/cron/occurrences/sends.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
@@ -76,4 +86,7 @@ async function alertOfExpired(tx: Tx, { channelType, instance, agentId, principa
 
 const dayMs = 24 * 60 * 60_000;
 
-export const channelSendOperations = [beginChannelSend, finishChannelSend, recoverChannelSends];
+/** Deletes some ended parts, and stores with the runs of jobs what became of theirs; returns how many. */
+export const pruneChannelSends = operation('delivery.prune', (tx, due: Due) => pruneParts(tx, due, (opKeys) => keepOutcomes(tx, opKeys)));
+
+export const channelSendOperations = [beginChannelSend, finishChannelSend, recoverChannelSends, pruneChannelSends];

@@ -1,6 +1,6 @@
+import { deliverMessage } from './deliver-message.ts';
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { holdsWork } from '../features/unattended/durable/store.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { addMessages, holdsConversation } from '../features/conversations/sessions/store.ts';
 import type { AnnouncementDelivery, RunAnnouncement } from '../features/delegation/subagents/completion/announce.ts';
 import { type AnnouncementClaim, claimAnnouncements, markAnnounced } from '../features/delegation/subagents/completion/announcement-store.ts';
@@ -17,8 +17,8 @@ export const takeAnnouncement = operation('subagents.takeAnnouncement', async (t
 export const deliverAnnouncement = operation('subagents.deliverAnnouncement', async (tx, delivery: AnnouncementDelivery): Promise<boolean> => {
   const { claim, runIds, inbox, conversation, atMs } = delivery;
   if ((await settleWithoutTurn(tx, { ...claim, state: 'done', atMs })) === 'lost') return false;
-  for (const message of inbox ?? []) await inboxDeliver(tx, message);
+  for (const message of inbox ?? []) await deliverMessage(tx, message);
   if (conversation !== undefined) await addMessages(tx, conversation);
-  await markAnnounced(tx, { runIds, as: inbox === undefined ? 'turn' : 'inbox' });
+  await markAnnounced(tx, { runIds, as: conversation === undefined ? 'inbox' : 'turn' });
   return true;
 });

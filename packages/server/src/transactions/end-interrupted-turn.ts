@@ -1,7 +1,7 @@
+import { deliverMessage } from './deliver-message.ts';
 import { type Settlement, settleWork } from '../features/unattended/durable/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { holdsConversation } from '../features/conversations/sessions/store.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { dropLedger, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
 import { endOf } from '../features/conversations/turns/durable/interrupted-turn.ts';
 import { endOpenTurn } from '../features/conversations/turns/store.ts';
@@ -48,7 +48,7 @@ export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'se
 export const endWorkWithMessage = operation(
   'durable.endWithMessage',
   async (tx, { inbox, ...ending }: Settlement & { readonly inbox: InboxMessage }): Promise<boolean> =>
-    (await settleWithoutTurn(tx, ending)) !== 'lost' && (await inboxDeliver(tx, inbox)) === 'accepted',
+    (await settleWithoutTurn(tx, ending)) !== 'lost' && (await deliverMessage(tx, inbox)) === 'accepted',
 );
 
 /** Ends work that no feature settled in its own operation. */

@@ -1,3 +1,4 @@
+import { deliverMessage } from './deliver-message.ts';
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import type { WorkClaim, WorkEnd } from '../features/unattended/durable/api.ts';
 import { findWork } from '../features/unattended/durable/store.ts';
@@ -11,7 +12,6 @@ import {
 } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { cronWork } from '../features/unattended/cron/occurrences/work-kind.ts';
 import { enqueueSystemEvent } from '../features/unattended/heartbeat/store.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
@@ -38,7 +38,7 @@ export const finishOccurrence = operation(
     if (settled === 'lost') return undefined;
     const end = settled === 'unknown' ? { ...planned, status: 'unknown' as const, errorKind: 'owner_lost' } : planned;
     if (!(await holdsOccurrence(tx, end.executionId))) return undefined;
-    const delivery = inbox === undefined ? undefined : await inboxDeliver(tx, inbox);
+    const delivery = inbox === undefined ? undefined : await deliverMessage(tx, inbox);
     const deliveryStatus = delivery === 'mismatch' ? 'rejected' : end.deliveryStatus;
     const created = conversation !== undefined && delivery === 'accepted' && (await addMessages(tx, conversation)).created;
     if (systemEvent !== undefined) await enqueueSystemEvent(tx, systemEvent);

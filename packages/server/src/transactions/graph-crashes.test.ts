@@ -166,6 +166,9 @@ async function begin(
     work: { tierOf: () => 'mid', generate: () => Promise.reject(new Error('no node asks for a summary')) },
     durable: durable.api,
     inbox: { deliverCall: () => expect.unreachable(), announce() {} },
+    endpoints: { named: () => expect.unreachable(), address: () => expect.unreachable() },
+    delivery: { sendCall: () => expect.unreachable(), wake() {} },
+    chats: { gateCode: () => expect.unreachable(), buttonsOf: () => expect.unreachable() },
     autonomy: {
       onStop: (given) => void (stop = given),
       admit() {},

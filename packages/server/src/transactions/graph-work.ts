@@ -1,3 +1,4 @@
+import { deliverMessage } from './deliver-message.ts';
 import { enterRoot, leaveRoot } from '../features/delegation/autonomy/store.ts';
 import { acceptWork, cancelWork, findWork, holdsWork, settleWork } from '../features/unattended/durable/store.ts';
 import {
@@ -19,7 +20,6 @@ import {
   readGraph,
   stoppedGraph,
 } from '../features/delegation/graph/store.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 
@@ -50,7 +50,7 @@ export const moveGraphNodes = operation(
   async (tx, { claim, graphId, changes, inbox, waitedMs }: NodeMoves): Promise<string[] | undefined> => {
     if (!(await holdsWork(tx, claim)) || !(await changeNodes(tx, graphId, changes, waitedMs))) return undefined;
     const delivered: string[] = [];
-    for (const message of inbox) if ((await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
+    for (const message of inbox) if ((await deliverMessage(tx, message)) === 'accepted') delivered.push(message.id);
     return delivered;
   },
 );
@@ -70,7 +70,7 @@ export const closeGraph = operation(
     const { workId, rootRunId } = found.row;
     if (claim === undefined && workId !== null) await cancelWork(tx, { id: workId, errorKind: errorKind ?? 'killed', atMs });
     if (rootRunId !== null) await leaveRoot(tx, { rootRunId, kind: 'graph', failed: state !== 'completed', tokens: 0, costNano: 0, atMs });
-    const delivered = inbox !== undefined && (await inboxDeliver(tx, inbox)) === 'accepted';
+    const delivered = inbox !== undefined && (await deliverMessage(tx, inbox)) === 'accepted';
     if (work !== undefined) await acceptWork(tx, work);
     return { delivered, found };
   },

@@ -1,9 +1,9 @@
+import { deliverMessage } from './deliver-message.ts';
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { acceptWork, findWork } from '../features/unattended/durable/store.ts';
 import { beatKind } from '../features/unattended/heartbeat/api.ts';
 import type { BeatBeginning, BeatEnd, BeatEnding, LostBeat } from '../features/unattended/heartbeat/beat/operations.ts';
 import { closeBeat, openBeat, openBeats, recordDelivered, saveState, takeSlot } from '../features/unattended/heartbeat/store.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Starts a beat: stores its work, takes its events and marks its time as used; false when another process has begun it. */
@@ -29,7 +29,7 @@ export const endBeat = operation(
     const delivered: string[] = [];
     for (const message of messages) {
       const isNew = !once || message.level === 'alert' || (await recordDelivered(tx, { agentId, digest: message.digest, atMs, ageNowMs }));
-      if (isNew && (await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
+      if (isNew && (await deliverMessage(tx, message)) === 'accepted') delivered.push(message.id);
     }
     return { closed: true, delivered };
   },

@@ -21,6 +21,8 @@ import { stopOperations } from '../features/delegation/autonomy/stops/stop-store
 import { backgroundMigrations } from '../features/environment/background/migrations.ts';
 import { backgroundOperations } from '../features/environment/background/store.ts';
 import { approvalMigrations } from '../features/access/approvals/migrations.ts';
+import { stopConversation } from './stop-conversation.ts';
+import { confirmApproval } from './confirm-approval.ts';
 import { askApproval, withdrawApproval } from './ask-approval.ts';
 import { readWaitingTurns, resumeBehind } from './interrupted-turns.ts';
 import { approvalOperations } from '../features/access/approvals/store.ts';
@@ -90,7 +92,14 @@ import { indexOperations } from '../features/conversations/sessions/search/index
 import { resetOperations } from '../features/conversations/sessions/changes/reset-store.ts';
 import { deliveryMigrations } from '../features/channels/delivery/migrations.ts';
 import { deliveryOperations } from '../features/channels/delivery/store.ts';
+import { outgoingMigrations } from '../features/channels/outgoing/migrations.ts';
+import { outgoingOperations } from '../features/channels/outgoing/store.ts';
+import { notificationMigrations } from '../features/channels/notifications/migrations.ts';
+import { notificationOperations } from '../features/channels/notifications/store.ts';
+import { sendMessage } from './send-message.ts';
+import { sendNotification } from './send-notification.ts';
 import { channelMessageMigrations } from '../features/channels/messages/migrations.ts';
+import { chatApprovalOperations } from '../features/channels/approvals/store.ts';
 import { channelMessageOperations } from '../features/channels/messages/store.ts';
 import { sessionRetentionOperations } from '../features/conversations/sessions/changes/retention-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
@@ -205,6 +214,13 @@ export const operations: readonly Operation<never, unknown>[] = [
   findOpenTraces,
   ...channelMessageTransactions,
   ...channelSendOperations,
+  ...chatApprovalOperations,
+  confirmApproval,
+  stopConversation,
+  ...outgoingOperations,
+  sendMessage,
+  ...notificationOperations,
+  sendNotification,
   ...channelMessageOperations,
   ...deliveryOperations,
   ...configVersionOperations,
@@ -294,5 +310,7 @@ export const migrations: readonly Migration[] = [
   ...webhookMigrations,
   ...channelMessageMigrations,
   ...deliveryMigrations,
+  ...outgoingMigrations,
+  ...notificationMigrations,
   ...eventMigrations,
 ];

@@ -1,5 +1,5 @@
 import { clearApprovals } from '../features/access/approvals/store.ts';
-import { forgetParts } from '../features/channels/delivery/store.ts';
+import { forgetParts, forgetPendingParts } from '../features/channels/delivery/store.ts';
 import { forgetMessages } from '../features/channels/messages/store.ts';
 import { dropTasks } from '../features/environment/background/store.ts';
 import { dropContext } from '../features/conversations/context/store.ts';
@@ -18,6 +18,7 @@ export const resetSession = operation('sessions.reset', async (tx, input: Sessio
   await dropContext(tx, { conversationId: reset.row.id });
   await dropTasks(tx, input.ref);
   await clearApprovals(tx, { conversationRef: input.ref });
+  await forgetPendingParts(tx, { conversationRef: input.ref });
   if (input.audit !== undefined) await appendAudit(tx, input.audit);
   return reset.left;
 });

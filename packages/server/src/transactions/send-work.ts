@@ -1,8 +1,8 @@
+import { deliverMessage } from './deliver-message.ts';
 import type { WorkClaim } from '../features/unattended/durable/api.ts';
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { acceptWork, cancelWork, findWork } from '../features/unattended/durable/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import type { SendIntake, SendProgress } from '../features/delegation/session-send/api.ts';
 import { answerKey, sendKind } from '../features/delegation/session-send/exchange.ts';
 import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from '../features/delegation/session-send/store.ts';
@@ -24,7 +24,7 @@ export const keepAnswer = operation('sessionSend.keepAnswer', async (tx, { next,
   const state = next !== undefined ? 'open' : answer.errorKind === null ? 'done' : 'failed';
   if (!(await advanceSend(tx, { ...answer, state, announced: inbox !== undefined }))) return;
   if (next !== undefined) await acceptWork(tx, next);
-  if (inbox !== undefined) await inboxDeliver(tx, inbox);
+  if (inbox !== undefined) await deliverMessage(tx, inbox);
 });
 
 /** Ends a message without an answer, with its work and the notice to its sender; false when another process holds the claim and continues it. */
@@ -33,7 +33,7 @@ export const failSendWork = operation(
   async (tx, { claim, inbox, ...failure }: SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }): Promise<boolean> => {
     const { errorKind, atMs } = failure;
     if ((await settleWithoutTurn(tx, { ...claim, state: 'failed', errorKind, atMs })) === 'lost' || !(await closeSend(tx, failure))) return false;
-    if (inbox !== undefined) await inboxDeliver(tx, inbox);
+    if (inbox !== undefined) await deliverMessage(tx, inbox);
     return true;
   },
 );

@@ -1,42 +1,94 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
+import { type AnswersDeps, createAnswers } from '../features/channels/approvals/answers.ts';
+import { createApprovalChats } from '../features/channels/approvals/chats.ts';
+import type { DeliveryApi } from '../features/channels/delivery/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
+import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
-import { openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
+import { capabilitiesOf, openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
+import { createStanding } from '../features/channels/messages/standing.ts';
 import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
+import { createNotifications } from '../features/channels/notifications/notifications.ts';
+import { createActs, valueOf } from '../features/channels/outgoing/acts.ts';
+import { createFindTarget, destinationOf } from '../features/channels/outgoing/find-target.ts';
+import { createOutgoing } from '../features/channels/outgoing/outgoing.ts';
+import { readSent } from '../features/channels/outgoing/sends.ts';
+import { createMessageTool, originOf } from '../features/channels/outgoing/tool.ts';
+import { createPlatformActions } from '../features/channels/platform-actions/platform-actions.ts';
+import { createActionTools } from '../features/channels/platform-actions/tools.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
+import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import type { MediaLibrary } from '../features/environment/media/api.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
+import { nextActive } from '../features/unattended/heartbeat/timing/active-hours.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
+import { derived } from '../kernel/config/live.ts';
+import { createEgress } from '../kernel/egress.ts';
+import type { Tool } from '../runtime/tool.ts';
 import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
 import { beginChannelSend, finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
-import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import { confirmApproval } from '../transactions/confirm-approval.ts';
+import { endWork, endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import { sendMessage } from '../transactions/send-message.ts';
+import { sendNotification } from '../transactions/send-notification.ts';
 import type { Assembly } from './assembly.ts';
 
 export interface ChannelsWiring {
+  readonly autonomy: Pick<AutonomyApi, 'admit'>;
   readonly agents: AgentsApi;
   readonly turns: TurnsApi;
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
   readonly settings: SettingsApi;
   readonly media: MediaLibrary;
+  readonly outbox: Outbox;
   readonly reset: MessagesDeps['reset'];
+  readonly stop: MessagesDeps['stop'];
+  readonly decideApproval: AnswersDeps['decide'];
+  readonly answerGate: AnswersDeps['answerGate'];
   readonly principalOfPerson: (name: string) => string;
 }
 
+/** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */
+export function wireOutbox({ options, live, core }: Assembly) {
+  // Before the channels are built none is connected, and each sends what is pending when it connects.
+  let wake: (instance: string) => void = () => {};
+  const channels = live((config) => config.channels);
+  const { db } = core('delivery');
+  const delivery = createDelivery({ ...core('delivery'), platformOf, wake: (instance) => wake(instance) });
+  const types = () => new Map(delivery.isLoaded() ? Object.entries(channels.current).map(([name, { type }]) => [name, type]) : []);
+  const approvalKey = options.installKey.derive('approval-codes');
+  return {
+    ...delivery,
+    /** Whether work that continues may have something to send. */
+    isNeeded: () => Object.keys(channels.current).length > 0,
+    /** Names what notifies a connected channel that something waits for it. */
+    onWake: (given: typeof wake) => void (wake = given),
+    endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }),
+    approvalKey,
+    approvalChats: createApprovalChats({ ...core('channels'), delivery: delivery.api, key: approvalKey, confirm: confirmApproval }),
+  };
+}
+export type Outbox = ReturnType<typeof wireOutbox>;
+
+export type Channels = ReturnType<typeof wireChannels>;
+
 /** Wires the chat platforms: instances that connect, messages that come in, and the outbox. */
-export function wireChannels({ building, options, bootId, live, core }: Assembly, deps: ChannelsWiring) {
-  const wake = (instance: string): void => instances.wake(instance);
-  const delivery = createDelivery({ ...core('delivery'), platformOf, wake });
+export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
+  const { building, options, bootId, live, core } = assembly;
+  const channels = live((config) => config.channels);
   const messages = createMessages({
     ...core('channels'),
     ...deps,
-    delivery: delivery.api,
+    delivery: deps.outbox.api,
+    answers: createAnswers({ ...core('channels'), key: deps.outbox.approvalKey, decide: deps.decideApproval, answerGate: deps.answerGate }),
     accept: acceptChannelMessages,
     retry: retryChannelMessage,
     endWithMessage: endWorkWithMessage,
+    endWork,
     configOf: (name) => instances.configOf(name),
     adapterOf: (name) => instances.connected(name)?.adapter,
     targetOf: conversationTarget,
@@ -53,9 +105,10 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
   };
   const instances: Instances = new Instances({
     ...core('channels'),
-    config: live(({ channels }) => channels),
+    config: channels,
     agents: deps.agents,
     settings: deps.settings,
+    load: deps.outbox.load,
     open: openPlatform,
     take: messages.take,
     cursorOf: messages.cursorOf,
@@ -63,5 +116,77 @@ export function wireChannels({ building, options, bootId, live, core }: Assembly
     createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, platform, onSent }),
   });
   building.use(instances);
-  return { methods: { ...instances.methods, ...messages.methods, ...delivery.methods }, start: () => instances.start() };
+  deps.outbox.onWake((name) => instances.wake(name));
+  const outgoing = building.use(wireOutgoing(assembly, { ...deps, instances, delivery: deps.outbox.api }));
+  return {
+    methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods, ...outgoing.methods },
+    mayWrite: createStanding({
+      db: core('channels').db,
+      instances: () => Object.entries(channels.current).filter(([, { enabled }]) => enabled),
+      principalOfPerson: deps.principalOfPerson,
+    }),
+    tools: outgoing.tools,
+    async start(): Promise<void> {
+      instances.start();
+      await outgoing.start();
+    },
+  };
+}
+
+interface OutgoingWiring extends ChannelsWiring {
+  readonly instances: Instances;
+  readonly delivery: DeliveryApi;
+}
+
+/** Wires what programs and agents write into channels: messages, notifications, actions of platforms. */
+function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, { agents, autonomy, inbox, media, instances, delivery }: OutgoingWiring) {
+  const configOf = (name: string) => instances.configOf(name);
+  const connected = (name: string) => instances.connected(name);
+  const findTarget = createFindTarget({ db, configOf, defaultAgentId: () => agents.defaultId });
+  const acts = createActs({ clock, connected, capabilitiesOf });
+  const durability = live((config) => config.autonomy.durability);
+  const methods = createOutgoing({
+    ...core('channels'),
+    agents,
+    autonomy,
+    media,
+    egress: createEgress({ clock, ...options.overrides?.egress }),
+    workspaceOf: (agentId) => agents.find(agentId)?.workspaceDir,
+    inbox,
+    bootId,
+    delivery,
+    sendMessage,
+    findTarget,
+    acts,
+    platformOf,
+    capabilitiesOf,
+    isDurable: () => durability.current.enabled,
+  });
+  const notifications = createNotifications({
+    ...core('notifications'),
+    agents,
+    delivery,
+    sendNotification,
+    findTarget,
+    destinationOf,
+    nextWithin: nextActive,
+    readSent: (opKey) => readSent(db, opKey),
+    isEnabled: (name) => configOf(name) !== undefined,
+    isConnected: (name) => connected(name) !== undefined,
+  });
+  const actions = createPlatformActions({ ...core('channels'), agents, autonomy, findTarget, acts, valueOf });
+  const endpointOf = async (conversationRef: string) => (await originOf(db, conversationRef))?.endpoint;
+  const channels = live((config) => config.channels);
+  // Agents are offered what some channel has.
+  const tools = derived(channels, (configured): readonly Tool[] => {
+    const types = new Set(Object.values(configured).flatMap(({ enabled, type }) => (enabled ? [type] : [])));
+    if (types.size === 0) return [];
+    return [createMessageTool(db, methods), ...createActionTools([...types], { run: actions.run, endpointOf })];
+  });
+  return {
+    methods: { ...methods, ...notifications.methods, ...actions.methods },
+    tools,
+    start: () => notifications.start(),
+    [Symbol.dispose]: () => notifications[Symbol.dispose](),
+  };
 }

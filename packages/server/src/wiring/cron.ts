@@ -1,5 +1,6 @@
 import { claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import type { Destination, EndpointsApi } from '../features/channels/delivery/api.ts';
 import { createCron } from '../features/unattended/cron/cron.ts';
 import type { InternalAction } from '../features/unattended/cron/occurrences/run-action.ts';
 import { createWakeGate } from '../features/unattended/cron/occurrences/wake-gate/wake-gate.ts';
@@ -25,10 +26,13 @@ export interface CronWiring {
   readonly durable: DurableWork;
   readonly heartbeat: HeartbeatApi;
   readonly inbox: InboxApi;
+  readonly endpoints: EndpointsApi;
   readonly memory: MemoryLifeApi;
   readonly fence: FenceText;
   readonly identityOf: IdentityOf;
   readonly knowsModel: (name: string) => boolean;
+  /** Whether a principal of the chats may still use agents. */
+  readonly mayWrite: (principalId: string, chat: Destination | undefined) => Promise<boolean>;
   /** Called after messages were stored. */
   readonly noticeMessages: () => void;
   /** Ends the waits of a root run for approvals, as denied. */
@@ -60,6 +64,7 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
     input: {
       tenantId,
       knowsModel,
+      endpoints: deps.endpoints,
       refOf(agentId, principalId, sessionKey) {
         const key = parseSessionKey(sessionKey);
         return printSessionKey(key) === sessionKey ? conversationRef(agentId, principalId, key) : undefined;
@@ -68,6 +73,7 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
     execute: {
       turns,
       identityOf,
+      mayWrite: deps.mayWrite,
       conversationOf: conversationTarget,
       // A script runs in real time, whatever clock the rest uses.
       runWakeGate: createWakeGate({ after: systemClock.after }),

@@ -1,5 +1,7 @@
 import type { ModelWork } from '../features/access/budgets/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import type { ApprovalChats } from '../features/channels/approvals/api.ts';
+import type { DeliveryApi, EndpointsApi } from '../features/channels/delivery/api.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
@@ -41,6 +43,9 @@ export interface DelegationWiring {
   readonly autonomy: AutonomyApi;
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
+  readonly endpoints: EndpointsApi;
+  readonly delivery: DeliveryApi;
+  readonly chats: ApprovalChats;
   readonly turns: TurnsApi;
   readonly toolsOf: (agent: Agent) => readonly Tool[];
   readonly foundation: Pick<Foundation, 'lifetime'>;

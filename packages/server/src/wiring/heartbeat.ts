@@ -7,6 +7,7 @@ import type { WorkspaceApi } from '../features/environment/workspace/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import { beatPrincipal } from '../features/unattended/heartbeat/beat/run-turn.ts';
 import { createHeartbeat } from '../features/unattended/heartbeat/heartbeat.ts';
+import type { EndpointsApi } from '../features/channels/delivery/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
 import type { Models } from '../llm/models.ts';
 import { beginBeat, endBeat, recoverBeats } from '../transactions/heartbeat-work.ts';
@@ -20,6 +21,7 @@ export interface HeartbeatWiring {
   readonly checklist: WorkspaceApi['checklist'];
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
+  readonly endpoints: EndpointsApi;
   readonly turns: Pick<TurnsApi, 'runDurably'>;
   /** Whether a turn runs in a conversation. */
   readonly isBusy: (conversationRef: string) => boolean;

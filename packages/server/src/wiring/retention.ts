@@ -1,5 +1,5 @@
 import { oldestCall, pruneCalls } from '../features/access/budgets/usage/past-store.ts';
-import { oldestPart, pruneParts } from '../features/channels/delivery/store.ts';
+import { oldestPart } from '../features/channels/delivery/store.ts';
 import { oldestMessage, pruneMessages } from '../features/channels/messages/store.ts';
 import { oldestArchive, oldestRunConversation, pruneArchives } from '../features/conversations/sessions/changes/retention-store.ts';
 import { oldestTurn, pruneTurns } from '../features/conversations/turns/store.ts';
@@ -13,6 +13,7 @@ import type { Db } from '../kernel/db/db.ts';
 import type { Lanes } from '../kernel/lane.ts';
 import { findOpenTraces } from '../transactions/open-traces.ts';
 import { findEndedConversations, pruneConversation } from '../transactions/prune-conversation.ts';
+import { pruneChannelSends } from '../transactions/channel-sends.ts';
 import type { Assembly } from './assembly.ts';
 
 export interface RetentionWiring {
@@ -65,7 +66,12 @@ export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRec
       prune: (due) => db.write(pruneMessages, due),
       oldest: () => db.read(oldestMessage, undefined),
     },
-    { name: 'channelDeliveries', days: () => channelDays, prune: (due) => db.write(pruneParts, due), oldest: () => db.read(oldestPart, undefined) },
+    {
+      name: 'channelDeliveries',
+      days: () => channelDays,
+      prune: (due) => db.write(pruneChannelSends, due),
+      oldest: () => db.read(oldestPart, undefined),
+    },
     {
       name: 'subAgentConversations',
       days: () => config.current.subAgentConversationDays,

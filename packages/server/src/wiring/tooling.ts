@@ -3,6 +3,7 @@ import type { AgentsApi } from '../features/agents/agents/api.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import { askApproval, withdrawApproval } from '../transactions/ask-approval.ts';
 import { createApprovals } from '../features/access/approvals/approvals.ts';
+import type { ApprovalChats } from '../features/channels/approvals/api.ts';
 import { createMcp } from '../features/agents/mcp/mcp.ts';
 import { startInJail } from '../features/agents/mcp/connection/start-process.ts';
 import { createSkills } from '../features/knowledge/skills/skills.ts';
@@ -23,6 +24,7 @@ import { createSessionTools } from '../features/conversations/sessions/tool.ts';
 import { createToolSet, type ToolSet } from '../runtime/tool-set.ts';
 import type { Tool } from '../runtime/tool.ts';
 import type { Assembly } from './assembly.ts';
+import type { Channels } from './channels.ts';
 import type { Delegation } from './delegation.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -34,6 +36,7 @@ export interface ToolingWiring {
   readonly fence: FenceText;
   readonly autonomy: ApprovalsDeps['capabilities'] & { readonly api: Pick<AutonomyApi, 'isStopped'> };
   readonly inbox: InboxApi;
+  readonly chats: ApprovalChats;
   readonly identityOf: IdentityOf;
   /** Address of the listener; null while there is none. */
   readonly address: () => string | null;
@@ -46,7 +49,7 @@ export type Tooling = Awaited<ReturnType<typeof wireTooling>>;
 /** Wires what agents use: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
 export async function wireTooling(
   { building, options, environment, bootId, live, core, clock }: Assembly,
-  { agents, fence, autonomy, inbox, identityOf, address, stops, disk }: ToolingWiring,
+  { agents, fence, autonomy, inbox, identityOf, address, stops, disk, chats }: ToolingWiring,
 ) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
@@ -111,6 +114,7 @@ export async function wireTooling(
       askApproval,
       withdrawApproval,
       announceMessage: inbox.announce,
+      chats,
       resume: (approvalId) => stops.value.approvalDecided(approvalId),
     }),
   );
@@ -137,6 +141,7 @@ export interface ToolSetWiring {
   readonly background: Tool;
   readonly unattended: Late<Unattended>;
   readonly delegation: Late<Delegation>;
+  readonly channels: Late<Channels>;
 }
 
 /** Joins the tools of all features, with every call metered. */
@@ -151,7 +156,14 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics }, to
       deps.background,
       ...(options.overrides?.tools ?? []),
     ],
-    [shell.tools, mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools()],
+    [
+      shell.tools,
+      mcp.api.tools,
+      skills.api.tools,
+      () => deps.unattended.value.tools,
+      () => deps.delegation.value.tools(),
+      () => deps.channels.value.tools(),
+    ],
     metrics.tool,
   );
 }

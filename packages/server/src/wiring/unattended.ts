@@ -56,6 +56,7 @@ export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
       agents,
       turns: deps.turns,
       inbox: deps.inbox,
+      endpoints: deps.endpoints,
       config: live(({ webhooks: section }) => section),
       httpBodyLimitBytes: () => gateway.current.httpBodyLimitBytes,
       durable: durable.api,

@@ -33,6 +33,7 @@ const groups: readonly Group[] = [
     keys: ['maxSteps', 'turnTimeoutMs', 'modelTimeoutMs', 'maxConcurrentRuns', 'budgets', 'circuitBreaker'],
   },
   { title: 'Heartbeat', about: 'Whether the agent checks on things on its own.', keys: ['heartbeat'] },
+  { title: 'Notifications', about: 'What programs may send to people who write to the agent.', keys: ['notification'] },
   { title: 'Delegation', about: 'What the agent may start beyond its own turn.', keys: ['autonomy'] },
 ];
 

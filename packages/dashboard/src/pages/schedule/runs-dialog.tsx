@@ -70,7 +70,9 @@ function RunRow({ run }: { readonly run: Run }) {
         </time>
         <span>{trigger}</span>
         {durationMs !== undefined && <span>{durationMs < 1000 ? `${durationMs} ms` : duration(durationMs / 1000)}</span>}
-        {deliveryStatus !== 'not_requested' && <span>{`delivery ${deliveryStatus.replaceAll('_', ' ')}`}</span>}
+        {deliveryStatus !== 'not_requested' && (
+          <span>{`delivery ${run.deliveryPending === true ? 'pending' : deliveryStatus.replaceAll('_', ' ')}`}</span>
+        )}
         {errorKind !== undefined && <span className="mono">{errorKind}</span>}
         {run.workKind === 'agent_turn' && <TraceLink reference={run.rootRunId} />}
       </div>

@@ -12,39 +12,13 @@ import {
   type TestServerOptions,
 } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { AppError } from '../../kernel/app-error.ts';
 import type { Db } from '../../kernel/db/db.ts';
+import { mortal } from './testing/mortal-db.ts';
 
 let ircd: IrcServer;
 let homeDir: string;
 let ada: IrcPerson;
 const servers: TestServer[] = [];
-
-/** A database that its process loses at a write: nothing after that is stored, as after a kill. */
-function mortal(operation: string, committed: boolean, time = 1) {
-  const died = Promise.withResolvers<void>();
-  let isDead = false;
-  let seen = 0;
-  const dead = () => Promise.reject(new AppError('unavailable', 'The process is dead'));
-  return {
-    died: died.promise,
-    wrap: (db: Db): Db => ({
-      ...db,
-      read: (one, input) => (isDead ? dead() : db.read(one, input)),
-      telemetry: (one, input) => (isDead ? dead() : db.telemetry(one, input)),
-      async write(one, input) {
-        if (isDead) return dead();
-        const isLast = one.name === operation && (seen += 1) === time;
-        const output = isLast && !committed ? undefined : await db.write(one, input);
-        if (!isLast) return output as never;
-        isDead = true;
-        died.resolve();
-        return dead();
-      },
-      [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
-    }),
-  };
-}
 
 async function start(options: TestServerOptions = {}): Promise<TestServer> {
   const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', dm: { policy: 'open' as const } };
@@ -182,6 +156,10 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     await server.client.call('channels.disable', { channel_type: 'irc' });
     again.resolve();
     await expect.poll(async () => (await deliveries(server))[0]).toBe('pending');
+    const { sessions: before } = await server.client.call('session.list', {});
+    // A reset forgets what was not sent, a deletion everything.
+    await server.client.call('session.reset', { conversationRef: before[0]?.conversationRef });
+    expect(await deliveries(server)).toEqual(['accepted']);
     const { sessions } = await server.client.call('session.list', {});
     await server.client.call('session.delete', { conversationRef: sessions[0]?.conversationRef });
     expect(await deliveries(server)).toEqual([]);
@@ -200,7 +178,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
       ['and my cup blue', 'Noted.'],
       ['/NEW', 'This is a new conversation.'],
       ['what do you know?', 'Noted.'],
-      ['/status', 'Agent default, model mock/mock-fast.'],
+      ['/agent', 'Agent default, model mock/mock-fast.'],
     ] as const) {
       const before = answers().length;
       ada.say(`PRIVMSG gate :${said}`);

@@ -195,3 +195,67 @@ test('a button that somebody presses is a message of that person', async () => {
   await expect.poll(() => said()).toEqual(['Done', 'Done']);
   expect(heard.at(-1)).toContain('the second choice');
 });
+
+test('an answer is formatted, marks the message while it is made, and shows that it is written', async () => {
+  await start({ ...open, ackReaction: '👀' });
+  const held = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: '**Bold** and `a < b`', after: held.promise }));
+  const asked = telegram.chats.say(ada, 'hello');
+  const reactions = () => telegram.chats.shown(ada.id).find(({ messageId }) => messageId === asked)?.reactions;
+  await expect.poll(reactions).toEqual(['👀']);
+  await expect.poll(() => telegram.chats.typing).toContainEqual([ada.id, undefined]);
+  held.resolve();
+  await expect.poll(() => said()).toEqual(['Bold and a < b']);
+  expect(telegram.chats.said(ada.id)[0]?.entities.map(({ type }) => type)).toEqual(['bold', 'code']);
+  await expect.poll(reactions).toEqual([]);
+});
+
+test('an answer appears while it is written, in one message that is edited', async () => {
+  const clock = createStepClock();
+  await start({ ...open, streaming: 'edits' }, { clock });
+  const held = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: ['First. ', 'Second.'], beforeDelta: (nth) => (nth === 0 ? Promise.resolve() : held.promise) }));
+  telegram.chats.say(ada, 'hello');
+  await expect.poll(() => (clock.advance(250), said()), { interval: 20 }).toEqual([expect.stringContaining('First.')]);
+  held.resolve();
+  await expect.poll(() => (clock.advance(250), said()), { interval: 20 }).toEqual(['First. Second.']);
+});
+
+test('files reach the agent as far as it takes them, and the others are named to it', async () => {
+  const asked: string[] = [];
+  await start(open);
+  server.provider.setAnswer(({ body }) => {
+    asked.push(textOf(body));
+    return { text: 'Read.' };
+  });
+  telegram.chats.say(ada, 'what is this?', { file: { kind: 'document', name: 'plan.txt', type: 'text/plain', bytes: Buffer.from('Meet at ten.') } });
+  await expect.poll(() => said()).toEqual(['Read.']);
+  expect(asked[0]).toContain('Meet at ten.');
+  telegram.chats.say(ada, 'and this?', {
+    file: { kind: 'document', name: 'tool.bin', type: 'application/x-thing', bytes: Buffer.from([0, 1, 2, 255]) },
+  });
+  await expect.poll(() => said()).toEqual(['Read.', 'Read.']);
+  expect(asked[1]).toMatch(/The file \\"tool\.bin\\" is not shown/);
+});
+
+test('an edit replaces what no turn has seen, and is a note in the next turn otherwise', async () => {
+  const asked: string[] = [];
+  await start({ ...open }, {});
+  const held = Promise.withResolvers<void>();
+  server.provider.setAnswer(({ body }) => {
+    asked.push(textOf(body));
+    return { text: `Answer ${asked.length}`, ...(asked.length === 1 && { after: held.promise }) };
+  });
+  const first = telegram.chats.say(ada, 'the tea is green');
+  await expect.poll(() => asked.length).toBe(1);
+  telegram.chats.change(ada.id, first, 'the tea is black');
+  await expect.poll(async () => (await healthOf())?.dropped).toEqual({ edited: 1 });
+  held.resolve();
+  await expect.poll(() => said()).toEqual(['Answer 1']);
+  telegram.chats.say(ada, 'which tea?');
+  await expect.poll(() => said()).toEqual(['Answer 1', 'Answer 2']);
+  expect(asked[1]).toContain('An earlier message was edited: \\"the tea is green\\" is now \\"the tea is black\\"');
+  telegram.chats.say(ada, 'thanks');
+  await expect.poll(() => said()).toHaveLength(3);
+  expect(asked[2]).not.toContain('An earlier message');
+});

@@ -1,6 +1,7 @@
 import { derived, type Live } from '../../../kernel/config/live.ts';
 import type { TurnOrigin } from '@gatehouse/contract';
 import { announceAudit } from '../../../kernel/audit.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
@@ -41,6 +42,8 @@ export interface ApprovalWaiting extends SuspendedTurn {
 
 export interface Approvals extends Disposable {
   readonly methods: ApprovalMethods;
+  /** Decides about a request like `admin.approval.resolve`, for somebody in its chat who may; false when it was decided before. */
+  decideInChat(decision: { readonly id: string; readonly approved: boolean; readonly by: string }, call: CallContext): Promise<boolean>;
   /** Checks each tool call before it runs. */
   readonly gate: ToolGate;
   /** Call when a daemon was claimed that died while this one runs. */
@@ -75,6 +78,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     waiting.settle(request.id, request.digest, outcome);
     if (request.turnJson !== null && resumes) deps.resume(request.id);
     bus.emit('approval:resolved', resolvedEvent(request, outcome, clock.now()));
+    if (request.chatJson !== null) deps.chats?.confirm();
   }
 
   function announce({ decided, audits }: Made, { approved, by, reason }: Outcome, resumes = true): void {
@@ -98,6 +102,8 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     announce(await db.write(expireDue, { atMs: clock.ageNow() }), timedOut, false);
     const open = await db.read(listPending, { agentIds: null, atMs: clock.ageNow(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
     for (const row of open.rows) if (!waiting.isWatched(row.id)) waiting.watch(row);
+    // What ended while nobody was there to confirm it.
+    deps.chats?.confirm();
   }
   await recover();
 
@@ -117,6 +123,14 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   }
 
   const findRule = derived(config, ({ rules }) => compileRules(rules));
+  const { methods, decideInChat } = createApprovalMethods({
+    db,
+    clock,
+    hideSecrets: deps.hideSecrets,
+    printKey: deps.printKey,
+    onDecided: announce,
+    onAudit: (audit) => announceAudit(bus, audit),
+  });
   const ask = createAsk(deps, waiting, (ref) => closed.has(ref));
   return {
     gate: createToolGate(
@@ -130,14 +144,8 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       },
       deps.capabilities?.check,
     ),
-    methods: createApprovalMethods({
-      db,
-      clock,
-      hideSecrets: deps.hideSecrets,
-      printKey: deps.printKey,
-      onDecided: announce,
-      onAudit: (audit) => announceAudit(bus, audit),
-    }),
+    methods,
+    decideInChat,
     recover,
     left,
     isWaitingIn: (ref) => waiting.of(ref).length > 0,

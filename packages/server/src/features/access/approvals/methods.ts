@@ -8,6 +8,7 @@ import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { parseJson } from '../../../kernel/json.ts';
+import type { Approvals } from './approvals.ts';
 import { systemDecider } from './deciders.ts';
 import { decide, type Deciding, forgetDenials, listPending, type Made, type RequestRow } from './store.ts';
 import type { Outcome } from './requests/waiting.ts';
@@ -23,13 +24,13 @@ export function createApprovalMethods(deps: {
   /** Called after the commit. */
   readonly onDecided: (made: Made, outcome: Outcome) => void;
   readonly onAudit: (audit: AuditRow) => void;
-}): ApprovalMethods {
+}): { readonly methods: ApprovalMethods; readonly decideInChat: Approvals['decideInChat'] } {
   const { db, clock } = deps;
 
   async function resolve(
     call: CallContext,
     choice: { readonly approved: boolean; readonly approvedBy: string; readonly reason?: string | undefined },
-    meant: Pick<Deciding, 'id' | 'sessionKey'>,
+    meant: Pick<Deciding, 'id' | 'sessionKey' | 'via'>,
   ) {
     const outcome = {
       approved: choice.approved,
@@ -48,7 +49,7 @@ export function createApprovalMethods(deps: {
     return { ...made, outcome };
   }
 
-  return {
+  const methods: ApprovalMethods = {
     'admin.approval.pending': async ({ after }, call) => {
       const { rows, total } = await db.read(listPending, { agentIds: reachOf(call), atMs: clock.ageNow(), after: after ?? '', pageCharacters });
       return { requests: rows.map(shown), total };
@@ -80,6 +81,13 @@ export function createApprovalMethods(deps: {
       await db.write(forgetDenials, { agentIds: reachOf(call), sessionKey: sessionKey && deps.printKey(sessionKey), audit });
       deps.onAudit(audit);
       return { cleared: true as const };
+    },
+  };
+  return {
+    methods,
+    async decideInChat({ id, approved, by }, call) {
+      const { decided } = await resolve(call, { approved, approvedBy: by }, { id, via: 'channel' });
+      return decided.length > 0;
     },
   };
 }

@@ -44,4 +44,5 @@ export const approvalMigrations: readonly Migration[] = [
   { id: '126-left-turns', up: [`ALTER TABLE approval ADD COLUMN turn_json TEXT`] },
   // The boot in which calls of attended turns wait for the decision; '' when none does.
   { id: '147-approval-waiters', up: [`ALTER TABLE approval ADD COLUMN waits_at TEXT NOT NULL DEFAULT ''`] },
+  { id: '222-approval-chats', up: ['ALTER TABLE approval ADD COLUMN chat_json TEXT'] },
 ];

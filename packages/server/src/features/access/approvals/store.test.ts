@@ -37,6 +37,7 @@ const request: NewRequest = {
   createdAtMs: 1000,
   timeoutMs: 500,
   expiresAtMs: 1500,
+  chatJson: null,
   turnJson: null,
 };
 

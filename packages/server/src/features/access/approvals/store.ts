@@ -1,5 +1,6 @@
 import type { TurnOrigin } from '@gatehouse/contract';
 import type { SelectQueryBuilder } from 'kysely';
+import type { ChatEndpoint } from '../../../kernel/call-context.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { derivedId } from '../../../kernel/ids.ts';
@@ -29,6 +30,16 @@ export interface NewRequest {
   readonly expiresAtMs: number;
   /** A `SuspendedTurn`, which asks again when it continues; null: the turn waits in memory. */
   readonly turnJson: string | null;
+  /** The `ApprovalChat` in which it is asked; null: it did not come from a chat. */
+  readonly chatJson: string | null;
+}
+
+/** The chat in which a request is asked. */
+export interface ApprovalChat extends ChatEndpoint {
+  /** Whether only owners of the channel may decide there: in groups, and about work of people whom nobody approved. */
+  readonly ownersOnly: boolean;
+  /** Whether nobody there may decide, so that nothing about the call is shown. */
+  readonly isQuiet: boolean;
 }
 
 /** A turn that is suspended until a request is decided. */
@@ -46,11 +57,12 @@ export interface SuspendedTurn {
 }
 
 export type Decision = 'approved' | 'denied' | 'expired';
+export type RequestState = 'pending' | Decision;
 
 /** What remains of a decided request; the arguments are deleted. */
 export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
   readonly paramsJson: string | null;
-  readonly state: 'pending' | Decision;
+  readonly state: RequestState;
   readonly decidedAtMs: number | null;
   readonly decidedBy: string | null;
   readonly decidedReason: string | null;
@@ -78,6 +90,7 @@ const requestColumns = [
   'timeoutMs',
   'expiresAtMs',
   'turnJson',
+  'chatJson',
 ] as const;
 
 const columns = [...requestColumns, 'state', 'decidedAtMs', 'decidedBy', 'decidedReason', 'grantState', 'reusable'] as const;
@@ -326,6 +339,8 @@ export interface Deciding extends Meant {
   /** Scope of the decider. */
   readonly principalId: string;
   readonly traceId: string;
+  /** Set when the decision was made elsewhere than through the API. */
+  readonly via?: 'channel' | undefined;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
@@ -357,8 +372,10 @@ export const decide = operation('approvals.decide', async (tx, input: Deciding):
     const grantState = openIf(row, input.approved && isWaited === 0);
     const { changes } = await tx.run(close, { id: row.id, state, atMs: input.atMs, by: input.by, reason: input.reason, grantState });
     if (changes === 0) continue;
+    const made = auditOf(row, input.atMs, { action: 'approval.resolve', outcome: input.approved ? 'success' : 'denied', by: input.by });
     const audit = {
-      ...auditOf(row, input.atMs, { action: 'approval.resolve', outcome: input.approved ? 'success' : 'denied', by: input.by }),
+      ...made,
+      ...(input.via !== undefined && { metadata: { ...made.metadata, via: input.via } }),
       principalId: input.principalId,
       traceId: input.traceId,
     };

@@ -27,6 +27,7 @@ interface ApprovalTable {
   readonly reusable: Generated<number>;
   readonly turnJson: string | null;
   readonly waitsAt: Generated<string>;
+  readonly chatJson: string | null;
 }
 
 declare module '../../../kernel/db/tables.ts' {

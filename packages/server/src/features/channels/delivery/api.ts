@@ -1,15 +1,12 @@
-import type { DeliveryState } from '@gatehouse/contract';
+import type { ChannelEndpoint, DeliveryState } from '@gatehouse/contract';
+import type * as z from 'zod';
 import type { Button, OutgoingAttachment, OutgoingPart } from '../../../channels/port.ts';
+import type { InboxMessage } from '../../unattended/inbox/api.ts';
+import type { CallContext, ChatEndpoint } from '../../../kernel/call-context.ts';
 import type { OperationCall } from '../../../kernel/db/operation.ts';
 
 /** An endpoint of a chat platform. */
-export interface Destination {
-  readonly instance: string;
-  readonly channelType: string;
-  readonly conversationId: string;
-  readonly threadId: string | null;
-  readonly conversationKind: 'direct' | 'shared';
-}
+export type Destination = ChatEndpoint;
 
 /** A file of the media store that the sender may use. */
 export interface OutgoingFile {
@@ -70,15 +67,30 @@ export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 't
 
 export interface DeliveryApi {
   /** Returns the first part of a text that is not complete yet. */
-  previewOf(channelType: string, text: string): Pick<OutgoingPart, 'text' | 'markup'>;
+  previewOf(channelType: string, text: string): Promise<Pick<OutgoingPart, 'text' | 'markup'>>;
   /** Returns the parts of a message, for an operation that stores them with something else. */
   partsOf(message: OutgoingMessage): PartRow[];
   /** Stores a message for sending. */
   send(message: OutgoingMessage): Promise<void>;
   /** Returns the call that stores a message for sending, in the transaction of what it reports; call `wake` after the commit. */
   sendCall(message: OutgoingMessage): OperationCall;
+  /** The same for parts that are ready. */
+  storeCall(parts: readonly PartRow[]): OperationCall;
   /** Call after the commit; a hint, as a connected instance also looks now and then. */
   wake(instance: string): void;
+}
+
+/** Chats as destinations of what agents do on their own: jobs, announcements, heartbeats. */
+export interface EndpointsApi {
+  /**
+   * Returns the destination that an endpoint names. An agent names only the chat that its turn belongs to, a token without the scope `admin`
+   * only direct conversations of its principal. `at` is the parameter that errors name.
+   */
+  check(endpoint: z.output<typeof ChannelEndpoint>, call: CallContext, at: string): Promise<Destination>;
+  /** The same for an endpoint named by type and id: `NAME/ID`, or the id alone when one channel has the type. */
+  named(channelType: string, channelId: string, call: CallContext, at: string): Promise<Destination>;
+  /** Returns a message addressed to a chat instead of the inbox; an alert for the inbox when no such channel is configured any more. */
+  address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number; readonly buttons?: readonly Button[] }): InboxMessage;
 }
 
 /** Sends what waits for an instance while it is connected. */

@@ -10,7 +10,6 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { nextId } from '../../../kernel/ids.ts';
 import { announceDelivery } from './announce.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from './api.ts';
-import { partsOf } from './parts.ts';
 import { countStages, decidePart, enqueueParts, listParts } from './store.ts';
 
 /** Answers that could not be sent by then are not sent any more. */
@@ -26,14 +25,26 @@ export interface DeliveryDeps extends Core {
 
 type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.resend' | 'delivery.settle'>;
 
+export interface Delivery {
+  readonly api: DeliveryApi;
+  readonly methods: Methods;
+  /** Loads what cuts texts, which a daemon without channels never needs: to be awaited before a message is made. */
+  load(): Promise<void>;
+  isLoaded(): boolean;
+}
+
 /** Messages to chat platforms: stored with what they report, sent by the instance (docs/decisions/0071). */
-export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi; readonly methods: Methods } {
+export function createDelivery(deps: DeliveryDeps): Delivery {
   const { db, bus, clock, platformOf } = deps;
+
+  let cutMarkdown: typeof import('../../../channels/render/cut/cut.ts').cutMarkdown | undefined;
+  /** Texts of a platform that is not configured are never sent. */
+  const cut = (text: string, rules = unknownText): readonly string[] => cutMarkdown?.(text, rules) ?? (text === '' ? [] : [headOf(text, rules.most)]);
 
   function rowsOf({ to, text, subject, replyTo, edits, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
     const platform = platformOf(to.channelType);
     const shown = platform?.capabilities.features.buttons === true ? buttons : [];
-    const texts = partsOf(shown.length === buttons.length ? text : withCommands(text, buttons), platform?.text ?? unknownText);
+    const texts = cut(shown.length === buttons.length ? text : withCommands(text, buttons), platform?.text);
     const all = [...texts.map((one) => ({ text: one, fileJson: null })), ...files.map((file) => ({ text: '', fileJson: JSON.stringify(file) }))];
     const atMs = clock.now();
     const base = nextId('ob', atMs);
@@ -76,14 +87,22 @@ export function createDelivery(deps: DeliveryDeps): { readonly api: DeliveryApi;
   }
 
   return {
+    load: async () => void ({ cutMarkdown } = await import('../../../channels/render/cut/cut.ts')),
+    isLoaded: () => cutMarkdown !== undefined,
     api: {
-      previewOf: (channelType, text) => ({ text: `${partsOf(text, platformOf(channelType)?.text ?? unknownText)[0] ?? ''} …` }),
+      async previewOf(channelType, text) {
+        const { render } = await import('../../../channels/render/render.ts');
+        const rules = platformOf(channelType)?.text ?? unknownText;
+        const [first = ''] = cut(text, { ...rules, most: rules.most - 8 });
+        return render(`${first} …`, rules.flavour);
+      },
       partsOf: rowsOf,
       async send(message) {
         await db.write(enqueueParts, { parts: rowsOf(message) });
         deps.wake(message.to.instance);
       },
       sendCall: (message) => toCall(enqueueParts, { parts: rowsOf(message) }),
+      storeCall: (parts) => toCall(enqueueParts, { parts }),
       wake: deps.wake,
     },
     methods: {

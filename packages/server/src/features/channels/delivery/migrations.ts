@@ -50,4 +50,8 @@ export const deliveryMigrations: readonly Migration[] = [
       'ALTER TABLE outbound_message ADD COLUMN begun_at_ms INTEGER',
     ],
   },
+  {
+    id: '220-outbound-endpoints',
+    up: [`CREATE INDEX outbound_message_by_endpoint ON outbound_message (instance, conversation_id)`],
+  },
 ];

@@ -193,18 +193,18 @@ export class InstanceSender implements Sender {
     if (file !== undefined && bytes === undefined) return { is: 'rejected', kind: 'file', text: 'The file is not in the media store any more' };
     const attachment =
       file === undefined || bytes === undefined ? undefined : { ...file, bytes: bytes.byteLength, read: () => Promise.resolve(bytes) };
-    const replaced = await this.#replacePreview(part, signal);
+    const outgoing = await this.#outgoing(part);
+    const replaced = await this.#replacePreview(part, outgoing, signal);
     if (replaced !== undefined) return replaced;
-    return this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing(part), attachment }, { key: keyOf(part), signal: late }));
+    return this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing, attachment }, { key: keyOf(part), signal: late }));
   }
 
   /** Edits the preview of an answer; undefined when there is none, or it cannot be edited: then the answer is sent. */
-  async #replacePreview(part: PartRow, signal: AbortSignal): Promise<SendResult | undefined> {
+  async #replacePreview({ editsId: messageId }: PartRow, outgoing: OutgoingPart, signal: AbortSignal): Promise<SendResult | undefined> {
     const { adapter } = this.#options;
-    const { editsId: messageId, conversationId, threadId } = part;
     if (messageId === null || adapter.edit === undefined) return undefined;
-    const place = { conversationId, threadId: threadId ?? undefined };
-    const act = await this.#withTime(signal, (late) => adapter.edit?.({ ...place, messageId }, outgoing(part), { signal: late }));
+    const { conversationId, threadId } = outgoing;
+    const act = await this.#withTime(signal, (late) => adapter.edit?.({ conversationId, threadId, messageId }, outgoing, { signal: late }));
     if (act?.is === 'done') return { is: 'sent', platformId: messageId };
     // An edit can be repeated without harm.
     if (act?.kind === 'rate_limited' || act?.kind === 'unavailable' || act?.kind === 'ambiguous')
@@ -215,9 +215,23 @@ export class InstanceSender implements Sender {
   async #lookUp(part: PartRow, signal: AbortSignal): Promise<LookUp> {
     const { adapter } = this.#options;
     if (adapter.lookUp === undefined) return { is: 'unclear', text: part.error ?? 'The platform did not confirm it' };
+    const outgoing = await this.#outgoing(part);
     const options = { key: keyOf(part), sinceMs: part.ambiguousSinceMs ?? 0 };
-    const found = await this.#withTime(signal, (late) => adapter.lookUp?.(outgoing(part), { ...options, signal: late }));
+    const found = await this.#withTime(signal, (late) => adapter.lookUp?.(outgoing, { ...options, signal: late }));
     return found ?? { is: 'unclear', text: 'The platform did not confirm it' };
+  }
+
+  /** Renders a part for its platform; the same at each try. */
+  async #outgoing({ conversationId, threadId, text, subject, replyTo, buttonsJson }: PartRow): Promise<OutgoingPart> {
+    const { render } = await import('../../../channels/render/render.ts');
+    return {
+      conversationId,
+      threadId: threadId ?? undefined,
+      ...render(text, this.#options.platform.text.flavour),
+      subject: subject ?? undefined,
+      replyTo: replyTo ?? undefined,
+      buttons: buttonsJson === null ? undefined : (parseJson(buttonsJson, { maxDepth: 3 }) as Button[]),
+    };
   }
 
   /** Runs a call, which has some seconds left when the instance stops. */
@@ -362,14 +376,3 @@ const absentOnce = 'absent';
 const laneOf = ({ conversationId, threadId }: PartRow): string => JSON.stringify([conversationId, threadId]);
 const keyOf = ({ opKey, part }: PartRow): string => `${opKey}/${part}`;
 const spread = (ms: number): number => Math.round(ms / 2) + randomInt(Math.ceil(ms / 2) + 1);
-
-function outgoing({ conversationId, threadId, text, subject, replyTo, buttonsJson }: PartRow): OutgoingPart {
-  return {
-    conversationId,
-    threadId: threadId ?? undefined,
-    text,
-    subject: subject ?? undefined,
-    replyTo: replyTo ?? undefined,
-    buttons: buttonsJson === null ? undefined : (parseJson(buttonsJson, { maxDepth: 3 }) as Button[]),
-  };
-}

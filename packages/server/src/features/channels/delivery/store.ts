@@ -4,6 +4,7 @@ import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { idBefore } from '../../../kernel/ids.ts';
 import type { PartRow } from './api.ts';
+import { readKnownEndpoint } from './endpoint-store.ts';
 
 /** Open parts of all instances; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
@@ -56,15 +57,19 @@ const countOpen = query<object, { n: number }>(({ db, sql }) =>
     .where(sql<boolean>`state in ('pending', 'sending')`),
 );
 
-/** Stores the parts of a message for sending, in the transaction of what it reports. A repeat under the same key stores nothing. */
-export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<void> {
+/** Stores the parts of a message for sending, in the transaction of what it reports. A repeat under the same key stores nothing; returns whether it is new. */
+export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<boolean> {
   const open = (await tx.get(countOpen, {}))?.n ?? 0;
   const full = { state: 'rejected', errorKind: 'queue_full', error: `More than ${maxOpen} messages wait to be sent` } as const;
-  for (const part of parts) await tx.run(insert, open < maxOpen ? part : { ...part, ...full, endedAtMs: part.createdAtMs });
+  let added = 0;
+  for (const part of parts) added += (await tx.run(insert, open < maxOpen ? part : { ...part, ...full, endedAtMs: part.createdAtMs })).changes;
+  return added > 0;
 }
 
 /** `addParts` as an operation. */
-export const enqueueParts = operation('delivery.enqueue', (tx, { parts }: { readonly parts: readonly PartRow[] }) => addParts(tx, parts));
+export const enqueueParts = operation('delivery.enqueue', async (tx, { parts }: { readonly parts: readonly PartRow[] }): Promise<void> => {
+  await addParts(tx, parts);
+});
 
 const byId = query<{ id: string }, PartRow>(({ db, p }) => db.selectFrom('outboundMessage').select(columns).where('id', '=', p('id')).forUpdate());
 const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
@@ -343,25 +348,43 @@ export const decidePart = operation('delivery.decide', async (tx, { id, as, expi
   return decided;
 });
 
-const old = query<{ beforeId: string; limit: number }, { id: string }>(({ db, sql, p }) =>
+const old = query<{ beforeId: string; limit: number }, { id: string; opKey: string }>(({ db, sql, p }) =>
   db
     .selectFrom('outboundMessage')
-    .select('id')
+    .select(['id', 'opKey'])
     .where('id', '<', p('beforeId'))
     .where(sql<boolean>`state not in ('pending', 'sending')`)
     .orderBy('id')
     .limit(p('limit')),
 );
 
-/** Deletes some ended parts; returns how many. */
-export const pruneParts = operation(
-  'delivery.prune',
-  async (tx, { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
-    const ids = (await tx.all(old, { beforeId: idBefore('ob', beforeMs), limit })).map(({ id }) => id);
-    if (ids.length > 0) await tx.build((db) => db.deleteFrom('outboundMessage').where('id', 'in', ids));
-    return ids.length;
-  },
+export interface Due {
+  readonly beforeMs: number;
+  readonly limit: number;
+}
+
+/** Deletes some ended parts, after `forgetting` got their keys; returns how many. Part of `pruneChannelSends`. */
+export async function pruneParts(tx: Tx, { beforeMs, limit }: Due, forgetting: (opKeys: readonly string[]) => Promise<void>): Promise<number> {
+  const rows = await tx.all(old, { beforeId: idBefore('ob', beforeMs), limit });
+  if (rows.length === 0) return 0;
+  await forgetting(rows.map(({ opKey }) => opKey));
+  const ids = rows.map(({ id }) => id);
+  await tx.build((db) => db.deleteFrom('outboundMessage').where('id', 'in', ids));
+  return ids.length;
+}
+
+const dropPending = query<{ opKey: string }>(({ db, p }) =>
+  db.deleteFrom('outboundMessage').where('opKey', '=', p('opKey')).where('state', '=', 'pending'),
 );
+const anyOf = query<{ opKey: string }, { id: string }>(({ db, p }) =>
+  db.selectFrom('outboundMessage').select('id').where('opKey', '=', p('opKey')).limit(1),
+);
+
+/** Withdraws what was not sent yet of a message; returns whether anything of it may have been sent. */
+export async function withdrawParts(tx: Tx, message: { readonly opKey: string }): Promise<boolean> {
+  await tx.run(dropPending, message);
+  return (await tx.get(anyOf, message)) !== undefined;
+}
 
 const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('outboundMessage').select('createdAtMs as atMs').orderBy('id').limit(1));
 
@@ -372,9 +395,18 @@ const forget = query<{ conversationRef: string }>(({ db, p }) =>
   db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')),
 );
 
+const forgetPending = query<{ conversationRef: string }>(({ db, p }) =>
+  db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')).where('turnId', 'is not', null).where('state', '=', 'pending'),
+);
+
+/** Deletes the answers of a conversation that were not sent yet, as it is being reset. */
+export async function forgetPendingParts(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
+  await tx.run(forgetPending, input);
+}
+
 /** Deletes what was sent and waits to be sent for a conversation that is being deleted. */
 export async function forgetParts(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
   await tx.run(forget, input);
 }
 
-export const deliveryOperations = [enqueueParts, readHeads, countStages, listParts, decidePart, pruneParts, oldestPart];
+export const deliveryOperations = [enqueueParts, readKnownEndpoint, readHeads, countStages, listParts, decidePart, oldestPart];

@@ -1,1 +1,2 @@
 export type { InstanceConfig } from './config.ts';
+export type { OpenedPlatform } from './platforms.ts';

@@ -28,6 +28,12 @@ const people = () => ({
     .enum(['off', 'edits'])
     .default('off')
     .describe('Show answers in direct messages while they are written, in one message that is edited, where the platform has that.'),
+  ackReaction: z
+    .string()
+    .min(1)
+    .max(32)
+    .optional()
+    .describe('Emoji with which a message is marked while its answer is made, where the platform has reactions.'),
   typing: z.boolean().default(true).describe('Show that an answer is being written, where the platform has that.'),
   groups: z
     .strictObject({

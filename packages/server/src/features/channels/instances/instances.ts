@@ -15,6 +15,8 @@ export interface InstancesDeps extends InstanceDeps {
   readonly config: Live<ChannelsConfig>;
   readonly agents: Pick<AgentsApi, 'defaultId'>;
   readonly settings: Pick<SettingsApi, 'change'>;
+  /** Loads what cuts texts for platforms. */
+  readonly load: () => Promise<void>;
   /** Turns of an instance that run now. */
   readonly activeRuns: (instance: string) => number;
 }
@@ -76,6 +78,7 @@ export class Instances implements AsyncDisposable {
       if (this.#isEnded) return;
       const gone = [...this.#running.values()].filter(({ name, config: used }) => !isDeepStrictEqual(this.configOf(name), used));
       await Promise.all(gone.map((instance) => this.#stop(instance)));
+      if (Object.keys(config.current).length > 0) await this.#deps.load();
       for (const name of Object.keys(config.current)) if (!this.#running.has(name)) this.#open(name);
     };
     this.#changes = this.#changes.then(follow).catch((error: unknown) => log.error({ err: error }, 'Failed to follow a change of the channels'));

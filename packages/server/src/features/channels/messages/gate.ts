@@ -1,6 +1,7 @@
 import type { ReceivedMessage } from '../../../channels/port.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import type { ChannelVerdict } from '@gatehouse/contract';
+import { commandIn } from './commands.ts';
 import type { PairingRow } from './store.ts';
 
 /** Whose words they are: the operator's own, those of an approved person, or of anybody. */
@@ -11,9 +12,11 @@ export type Judgement =
   /** `unmentioned` is only counted. */
   | { readonly is: Exclude<ChannelVerdict, 'turn' | 'suspended' | 'full'> | 'unmentioned' };
 
+const isDecision = (text: string): boolean => ['approve', 'deny'].includes(commandIn(text)?.name ?? '');
+
 /** Decides who is answered (docs/decisions/0071), by the configuration and the stored pairing alone. */
 export function judge(
-  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'isUnverified' | 'mentionsUs'>,
+  message: Pick<ReceivedMessage, 'senderId' | 'conversationKind' | 'isBot' | 'isForwarded' | 'isUnverified' | 'mentionsUs' | 'text'>,
   config: InstanceConfig,
   pairing: PairingRow | undefined,
 ): Judgement {
@@ -23,7 +26,8 @@ export function judge(
   const isOwner = config.owners.includes(senderId);
   if (conversationKind === 'shared') {
     if (config.groups.policy === 'disabled') return { is: 'disabled' };
-    if (config.groups.requireMention && !mentionsUs) return { is: 'unmentioned' };
+    // A decision names what it is about.
+    if (config.groups.requireMention && !mentionsUs && (message.isForwarded === true || !isDecision(message.text))) return { is: 'unmentioned' };
     return { is: 'turn', trust: isOwner ? 'owner' : 'guest' };
   }
   if (isOwner) return { is: 'turn', trust: 'owner' };

@@ -16,11 +16,14 @@ import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { DurableWork, NewWork } from '../../unattended/durable/api.ts';
 import type { Destination, OutgoingMessage, PartRow } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
+import { isUrgent } from './commands.ts';
 import { judge, type Trust } from './gate.ts';
 import { principalOfGroup, principalOfSender, sessionKeyOf } from './identity.ts';
+import { commandLimits, createRunCommand } from './run-command.ts';
 import { createRunMessage, messageLimits, type MessageWork, type RunMessageDeps } from './run-message.ts';
 import {
   approvePairing,
+  commandKind,
   findMessage,
   findPairing,
   type ListedMessage,
@@ -84,8 +87,9 @@ const flood = { limit: 30, windowMs: 60_000 };
 /** Takes in messages of platforms: who is answered, by which agent, in which conversation, and with whose authority. */
 export function createMessages(deps: MessagesDeps) {
   const { db, bus, clock, log, agents, delivery, durable } = deps;
-  const { run, gaveUp, active } = createRunMessage(deps);
+  const { run, gaveUp, active, mayStill } = createRunMessage(deps);
   durable.handle(messageKind, run, { ...messageLimits, gaveUp });
+  durable.handle(commandKind, createRunCommand(deps, mayStill), commandLimits);
   const floods = new RateLimiter({ ...flood, clock });
   const wrongCodes = new RateLimiter({ limit: 5, windowMs: 60 * 60_000, clock });
   const macOf = (code: string): string => createHmac('sha256', deps.pairingKey).update(code.toUpperCase()).digest('base64url');
@@ -128,7 +132,7 @@ export function createMessages(deps: MessagesDeps) {
     if (config?.type !== channelType) return { row: { ...row, verdict: 'disabled' } };
     const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, channelType, senderId }) : undefined;
     // It was answered, so it named the agent.
-    const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true }, config, pairing);
+    const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true, text: row.text }, config, pairing);
     if (judgement.is === 'unmentioned') return { row };
     if (judgement.is !== 'turn') return { row: { ...row, verdict: judgement.is } };
     const { conversationId, threadId } = row;
@@ -175,15 +179,16 @@ export function createMessages(deps: MessagesDeps) {
       ...(row.platformId !== null && { platformId: row.platformId }),
       ...(files.length > 0 && { files: [...files] }),
     };
+    const kind = row.isForwarded === 0 && isUrgent(text) ? commandKind : messageKind;
     const work = {
       // Work of one commit is claimed in the order of its ids.
       id: nextId('wi', row.receivedAtMs),
-      kind: messageKind,
+      kind,
       key: row.id,
       digest: '',
       agentId,
       payload,
-      fits: durable.fits(messageKind),
+      fits: durable.fits(kind),
       atMs: row.receivedAtMs,
     };
     return { row: stored, work, replyWhenFull: say('full', 'Too many messages wait. Write again in a while.') };
@@ -324,7 +329,7 @@ export function createMessages(deps: MessagesDeps) {
       const reached = cursor === undefined ? undefined : { instance, cursor, atMs: clock.now() };
       const added = new Set(await db.write(deps.accept, { messages, changes, cursor: reached }));
       for (const { row } of messages) if (added.has(row.id)) announce(row);
-      if (messages.some(({ work }) => work !== undefined)) durable.wake(messageKind);
+      for (const kind of new Set(messages.flatMap(({ work }) => work?.kind ?? []))) durable.wake(kind);
       if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
       return dropped;
     },

@@ -34,7 +34,7 @@ function preview({ sent = { is: 'sent', platformId: 'm1' }, edited = { is: 'done
     key: 'k',
     messageId,
     clock,
-    render: (text) => ({ text }),
+    render: (text) => Promise.resolve({ text }),
     begin: () => Promise.resolve(void seen.push('begin')),
     sent: (id) => Promise.resolve(void seen.push(`stored ${id}`)),
   });

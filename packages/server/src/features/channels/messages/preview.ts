@@ -20,7 +20,7 @@ export interface PreviewOptions {
   readonly messageId: string | undefined;
   readonly clock: Clock;
   /** Returns what is shown of an answer that is not complete. */
-  readonly render: (text: string) => Pick<OutgoingPart, 'text' | 'markup'>;
+  readonly render: (text: string) => Promise<Pick<OutgoingPart, 'text' | 'markup'>>;
   /** Stores that a message is about to be sent. */
   readonly begin: () => Promise<void>;
   /** Stores the message, which the complete answer replaces. */
@@ -75,7 +75,7 @@ export class Preview implements TurnSink {
   async #show(text: string): Promise<number | undefined> {
     const { adapter, place, key, render, begin, sent } = this.#options;
     const { signal } = new AbortController();
-    const part = render(text);
+    const part = await render(text);
     this.#shown = text;
     if (this.#messageId !== undefined) {
       const act = await adapter.edit?.({ ...place, messageId: this.#messageId }, part, { signal });

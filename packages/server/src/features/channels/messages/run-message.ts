@@ -7,15 +7,17 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
 import { headOf } from '../../../kernel/cut-text.ts';
 import { parseJson } from '../../../kernel/json.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { refusedEffects } from '../../../runtime/refused-effects.ts';
 import type { TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
-import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
+import type { DurableWork, EndWithMessage, WorkClaim, WorkEnd, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
-import { type CommandDeps, commandOf, runCommand } from './commands.ts';
+import { type CommandDeps, commandIn, runCommand } from './commands.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
+import { markMessage } from './mark-message.ts';
 import { Preview } from './preview.ts';
 import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
 import { showTyping } from './typing.ts';
@@ -73,6 +75,7 @@ export interface RunMessageDeps extends Core, CommandDeps, FetchFilesDeps {
   readonly inbox: InboxApi;
   readonly delivery: DeliveryApi;
   readonly endWithMessage: EndWithMessage;
+  readonly endWork: Operation<WorkClaim & { readonly state: WorkEnd; readonly errorKind: string; readonly atMs: number }, boolean>;
   /** The configuration of an enabled instance. */
   readonly configOf: (instance: string) => InstanceConfig | undefined;
   /** The wire of an instance that is connected. */
@@ -85,6 +88,8 @@ export function createRunMessage(deps: RunMessageDeps): {
   readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
   /** Turns of an instance that run now. */
   readonly active: (instance: string) => number;
+  /** Whether the sender of a message may still write. */
+  readonly mayStill: (work: MessageWork) => Promise<boolean>;
 } {
   const { db, clock, log, delivery } = deps;
   const active = new Map<string, number>();
@@ -157,8 +162,6 @@ export function createRunMessage(deps: RunMessageDeps): {
     });
   }
 
-  const isTypingShown = ({ to }: MessageWork): boolean => deps.configOf(to.instance)?.typing === true;
-
   return {
     async run(item, signal) {
       const work = MessageWork().parse(item.payload);
@@ -171,12 +174,21 @@ export function createRunMessage(deps: RunMessageDeps): {
       let preview: Preview | undefined;
       const call = callOf(work, item, signal);
       count(work.to.instance, 1);
-      using _typing = showTyping(isTypingShown(work) ? deps.adapterOf(work.to.instance) : undefined, placeOf(work), clock);
+      const { typing = false, ackReaction } = deps.configOf(work.to.instance) ?? {};
+      const adapter = deps.adapterOf(work.to.instance);
+      const place = placeOf(work);
+      await using _mark = markMessage(
+        adapter,
+        { ...place, messageId: work.platformId ?? '' },
+        work.platformId === undefined ? undefined : ackReaction,
+      );
+      using _typing = showTyping(typing ? adapter : undefined, place, clock);
       try {
-        const command = commandOf(work);
+        // Words of somebody else command nothing.
+        const command = work.isForwarded === true ? undefined : commandIn(work.text);
         if (command !== undefined) {
           const text = await runCommand(command, work, call, deps);
-          await delivery.send(messageTo(item, work, text, null));
+          if (text !== undefined) await delivery.send(messageTo(item, work, text, null));
           return { state: 'done' };
         }
         // The answer replaces a known preview, also when the channel is not connected now.
@@ -191,6 +203,7 @@ export function createRunMessage(deps: RunMessageDeps): {
             // Words of people whom the operator did not approve have the authority of an untrusted origin.
             ...(work.trust === 'guest' && { authority: 'webhook' as const }),
             target: work.target,
+            endpoint: work.to,
             ...textsOf(work, files.notes),
             attachments: files.attachments,
             sink: preview,
@@ -221,6 +234,7 @@ export function createRunMessage(deps: RunMessageDeps): {
         if (error instanceof FileUnavailable) return { retryAfterMs: waitMs(item), errorKind: 'file_unavailable' };
         // A busy agent may accept the turn later; other errors are logged by the work itself.
         if (!(error instanceof AppError) || signal.aborted) throw error;
+        if (error.code === 'cancelled') return { state: 'aborted', errorKind: 'stopped' };
         if (error.code === 'not_found') {
           await giveUp(item, work, error.code, error.message);
           return 'settled';
@@ -231,9 +245,12 @@ export function createRunMessage(deps: RunMessageDeps): {
         count(work.to.instance, -1);
       }
     },
+    mayStill,
     active: (instance) => active.get(instance) ?? 0,
     async gaveUp(item, errorKind, cause) {
-      if (errorKind !== 'deleted') await giveUp(item, MessageWork().parse(item.payload), errorKind, cause);
+      const { id, owner, fence } = item;
+      if (errorKind === 'killed') await db.write(deps.endWork, { id, owner, fence, state: 'aborted', errorKind: 'stopped', atMs: clock.now() });
+      else if (errorKind !== 'deleted') await giveUp(item, MessageWork().parse(item.payload), errorKind, cause);
     },
   };
 }
@@ -284,7 +301,7 @@ function answerOf(
 }
 
 /** Returns the one message that answers another. */
-function messageTo({ key }: WorkItem, { to, target, platformId, subject }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
+export function messageTo({ key }: WorkItem, { to, target, platformId, subject }: MessageWork, text: string, turnId: string | null): OutgoingMessage {
   const { agentId, principalId, ref } = target;
   const replyTo = to.conversationKind === 'shared' || subject !== undefined ? platformId : undefined;
   return { opKey: `answer:${key}`, to, text, replyTo, subject, agentId, principalId, conversationRef: ref, turnId };
@@ -332,7 +349,7 @@ function messageAbout(
 }
 
 /** Returns the call context of the sender, who has no scopes. */
-function callOf({ target, traceId }: MessageWork, { id }: WorkItem, signal: AbortSignal): CallContext {
+export function callOf({ target, traceId }: MessageWork, { id }: WorkItem, signal: AbortSignal): CallContext {
   const { principalId, agentId } = target;
   return { identity: { principalId, tokenId: principalId, scopes: [], agents: [agentId] }, traceId, requestId: id, signal, transport: 'process' };
 }

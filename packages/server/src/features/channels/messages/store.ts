@@ -8,6 +8,8 @@ import { principalOfSender } from './identity.ts';
 
 /** Kind of the durable work that answers a message; its key is the id of the message. */
 export const messageKind = 'channel';
+/** Kind of the work that carries out a command. */
+export const commandKind = 'channel_command';
 /** Pending pairing requests of an instance. */
 const maxRequests = 3;
 
@@ -401,6 +403,13 @@ export const listPairings = operation(
   },
 );
 
+const approved = query<object, Pick<PairingRow, 'person' | 'principalId'>>(({ db }) =>
+  db.selectFrom('channelPairing').select(['person', 'principalId']).where('codeMac', 'is', null),
+);
+
+/** Returns whom the operator approved. */
+export const listApproved = operation('channels.approved', (tx) => tx.all(approved, {}));
+
 export interface ListedMessage extends MessageRow {
   /** State of its work; null when it has none. */
   readonly state: string | null;
@@ -413,7 +422,9 @@ export const listMessages = operation(
     const rows = await tx.build<ListedMessage>((db) => {
       let from = db
         .selectFrom('channelMessage')
-        .leftJoin('workItem', (join) => join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', '=', messageKind));
+        .leftJoin('workItem', (join) =>
+          join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', 'in', [messageKind, commandKind]),
+        );
       if (instance !== null) from = from.where('instance', '=', instance);
       return from
         .select([...messageColumns.map((name) => `channelMessage.${name}` as const), 'workItem.state'])
@@ -428,6 +439,21 @@ export const listMessages = operation(
     });
     return { rows, total: count?.n ?? 0 };
   },
+);
+
+const unanswered = query<{ conversationRef: string }, { n: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('workItem')
+    .select(sql<number>`count(*)`.as('n'))
+    .where('kind', '=', messageKind)
+    .where('endedAtMs', 'is', null)
+    .where(sql<boolean>`work_key in (select id from channel_message where conversation_ref = ${p('conversationRef')})`),
+);
+
+/** Counts the messages of a conversation whose turns wait or run. */
+export const countUnanswered = operation(
+  'channels.unanswered',
+  async (tx, input: { readonly conversationRef: string }): Promise<number> => (await tx.get(unanswered, input))?.n ?? 0,
 );
 
 const old = query<{ beforeId: string; limit: number }, { id: string }>(({ db, p }) =>
@@ -461,6 +487,8 @@ export const channelMessageOperations = [
   approvePairing,
   removePairing,
   listPairings,
+  listApproved,
+  countUnanswered,
   listMessages,
   pruneMessages,
   oldestMessage,

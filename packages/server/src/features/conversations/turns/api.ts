@@ -2,7 +2,7 @@ import type { AgentConfig, MessageAttachment, OperationType, TokensUsed, ToolPol
 import type * as z from 'zod';
 import type { WorkClaim, WorkEnd, WorkWait } from '../../unattended/durable/api.ts';
 import type { ConversationAddress, ConversationTarget } from '../sessions/api.ts';
-import type { CallContext, CallingTurn, ToolBounds } from '../../../kernel/call-context.ts';
+import type { CallContext, CallingTurn, ChatEndpoint, ToolBounds } from '../../../kernel/call-context.ts';
 import type { OperationCall, OperationResult } from '../../../kernel/db/operation.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ThinkingBlock, ToolCall, ToolSpec } from '../../../llm/model.ts';
 import type { TaskAnnouncement } from '../../../runtime/background.ts';
@@ -141,6 +141,8 @@ export interface DurableTurn {
   readonly toolPolicy?: ToolPolicy;
   /** Limits work requested by an agent to the tools of its requester. */
   readonly toolBounds?: ToolBounds;
+  /** The chat that its request came from, or that gets its result. */
+  readonly endpoint?: ChatEndpoint | undefined;
   /** Additional tools of this turn, unless the agent's policy denies them. */
   readonly extraTools?: readonly Tool[];
   readonly cacheRetention?: AgentConfig['cacheRetention'];

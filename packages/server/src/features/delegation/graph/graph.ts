@@ -4,6 +4,7 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
+import type { EndpointsApi } from '../../channels/delivery/api.ts';
 import type { DurableWork } from '../../unattended/durable/api.ts';
 import type { ModelWork } from '../../access/budgets/api.ts';
 import type { SessionsApi } from '../../conversations/sessions/api.ts';
@@ -30,13 +31,15 @@ type GraphMethods =
 
 export interface GraphDeps
   extends
-    Omit<RunnerDeps, 'durable' | 'operations' | 'defaultAgentId' | 'summarize'>,
-    Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions'> {
+    Omit<RunnerDeps, 'durable' | 'operations' | 'defaultAgentId' | 'summarize' | 'endpoints'>,
+    Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions' | 'endpoints'> {
   readonly autonomy: Pick<AutonomyApi, 'onStop'> & StartDeps['autonomy'];
   readonly durable: Pick<DurableWork, 'handle' | 'wake'> & DeliveryDeps['durable'];
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly turns: Pick<TurnsApi, 'announce'>;
+  readonly endpoints: Pick<EndpointsApi, 'named' | 'address'>;
+  readonly delivery: DeliveryDeps['delivery'];
   readonly work: Pick<ModelWork, 'generate' | 'tierOf'>;
 }
 

@@ -12,7 +12,8 @@ import {
 } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
-import type { ToolBounds } from '../../../kernel/call-context.ts';
+import type { ChatEndpoint, ToolBounds } from '../../../kernel/call-context.ts';
+import { StoredChatEndpoint } from '../../../kernel/chat-endpoint.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { type GraphSpec, readDefinition } from './definition/definition.ts';
 
@@ -137,12 +138,16 @@ export const requesterIn = ({ requesterJson }: Pick<GraphRow, 'requesterJson'>):
 const Announce = once(() =>
   z.discriminatedUnion('to', [
     z.object({ to: z.literal('inbox') }),
-    z.object({ to: z.literal('conversation'), conversationRef: z.string(), agentId: z.string() }),
+    z.object({ to: z.literal('conversation'), conversationRef: z.string(), agentId: z.string(), endpoint: StoredChatEndpoint().optional() }),
+    z.object({ to: z.literal('chat'), endpoint: StoredChatEndpoint() }),
   ]),
 );
-/** Target of the announcement of a graph. */
+/** Target of the announcement of a graph; a conversation that a chat belongs to answers in it. */
 export type Announce = z.output<ReturnType<typeof Announce>>;
 export const announceIn = ({ announceJson }: Pick<GraphRow, 'announceJson'>): Announce => Announce().parse(parseJson(announceJson));
+
+/** Returns the chat that gets the messages of a graph; undefined for the inbox. */
+export const chatIn = (announce: Announce): ChatEndpoint | undefined => (announce.to === 'inbox' ? undefined : announce.endpoint);
 
 const Steps = once(() =>
   z.array(z.array(z.object({ ok: z.boolean(), text: z.string(), error: z.string().optional(), partial: z.boolean().optional() }))),

@@ -1,7 +1,7 @@
 import type { Capability, SubAgentCompletion, SubAgentEndReason, SubAgentTelemetry, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { AppError } from '../../../kernel/app-error.ts';
-import type { CallContext, ToolBounds } from '../../../kernel/call-context.ts';
+import type { CallContext, ChatEndpoint, ToolBounds } from '../../../kernel/call-context.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { Waiting } from '../../unattended/durable/api.ts';
 
@@ -60,6 +60,8 @@ export interface RunRequest {
   readonly graph?: { readonly graphId: string; readonly nodeId: string } | undefined;
   /** Continues in the conversation of an earlier run: another attempt at the same node. */
   readonly conversationOf?: string | undefined;
+  /** The chat in which its approvals are asked. */
+  readonly endpoint?: ChatEndpoint | undefined;
 }
 
 /** How a run ended, for its requester, with its complete text. */

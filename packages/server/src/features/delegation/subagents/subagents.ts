@@ -8,6 +8,7 @@ import type { Log } from '../../../kernel/log.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
 import type { ModelWork } from '../../access/budgets/api.ts';
+import type { DeliveryApi, EndpointsApi } from '../../channels/delivery/api.ts';
 import type { DurableWork } from '../../unattended/durable/api.ts';
 import type { MediaLibrary } from '../../environment/media/api.ts';
 import type { SessionsApi } from '../../conversations/sessions/api.ts';
@@ -47,6 +48,8 @@ export interface SubagentsDeps {
   readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake' | 'waitFor'>;
   readonly inbox: AnnounceDeps['inbox'];
   readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
+  readonly endpoints: Pick<EndpointsApi, 'named' | 'address'>;
+  readonly delivery: Pick<DeliveryApi, 'sendCall' | 'wake'>;
   readonly turns: Pick<TurnsApi, 'runDurably' | 'announce'>;
   readonly work: Pick<ModelWork, 'generate'>;
   readonly media: Pick<MediaLibrary, 'save' | 'read'>;

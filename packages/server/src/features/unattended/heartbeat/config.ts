@@ -17,6 +17,7 @@ export const HeartbeatConfig = once(() =>
     showAlerts: heartbeatFields().showAlerts.default(true),
     alertThreshold: heartbeatFields().alertThreshold.default(2),
     alertCooldownMs: heartbeatFields().alertCooldownMs.default(300_000),
+    target: heartbeatFields().target.optional(),
   }),
 );
 export type HeartbeatConfig = z.output<ReturnType<typeof HeartbeatConfig>>;

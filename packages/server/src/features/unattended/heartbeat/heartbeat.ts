@@ -8,6 +8,7 @@ import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { TurnsApi } from '../../conversations/turns/api.ts';
 import type { WorkspaceApi } from '../../environment/workspace/api.ts';
 import type { DurableWork } from '../durable/api.ts';
+import type { EndpointsApi } from '../../channels/delivery/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
 import { beatKind, type HeartbeatApi } from './api.ts';
 import { type BeatFailure, createBeats } from './beat/beat.ts';
@@ -42,6 +43,7 @@ export interface HeartbeatDeps {
   readonly durable: DurableWork;
   readonly turn: TurnsApi['runDurably'];
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   /** Returns the conversation of an agent's beats. */
   readonly targetOf: (agentId: string) => ConversationTarget;
   /** Returns whether a turn is running in a conversation. */

@@ -1,3 +1,4 @@
+import type { PartRow } from '../../channels/delivery/api.ts';
 import type { OperationCall } from '../../../kernel/db/operation.ts';
 
 /** A message of the inbox, the built-in channel `gateway`. */
@@ -17,6 +18,8 @@ export interface InboxMessage {
   readonly level: 'info' | 'alert';
   readonly text: string;
   readonly atMs: number;
+  /** Present when it goes to a chat instead of the inbox: what to send (`EndpointsApi.address`). */
+  readonly parts?: readonly PartRow[] | undefined;
 }
 
 export interface InboxApi {

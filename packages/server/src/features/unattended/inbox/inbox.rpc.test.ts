@@ -108,7 +108,12 @@ test('a delivery happens once per key, within limits, and is announced to its ow
   const bus = createEventBus(() => {});
   const heard: unknown[] = [];
   bus.listen(['inbox:message'], (event) => heard.push(event));
-  createInbox({ db, bus, clock: createStepClock(1) }).api.announce(one);
+  createInbox({
+    db,
+    bus,
+    clock: createStepClock(1),
+    delivery: { storeCall: () => expect.unreachable(), wake: () => expect.unreachable() },
+  }).api.announce(one);
   expect(heard).toEqual([
     {
       kind: 'inbox:message',

@@ -6,6 +6,7 @@ import { toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { InboxApi } from './api.ts';
+import type { DeliveryApi } from '../../channels/delivery/api.ts';
 import { deliverMessage, type InboxReach, type InboxRow, listInbox, markInboxRead } from './store.ts';
 
 export interface Inbox {
@@ -14,11 +15,23 @@ export interface Inbox {
 }
 
 /** The built-in channel `gateway` for unattended agents; `inboxDeliver` delivers in the transaction of the reported event. */
-export function createInbox({ db, bus, clock }: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock }): Inbox {
+export function createInbox({
+  db,
+  bus,
+  clock,
+  delivery,
+}: {
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  /** Takes messages that are addressed to a chat. */
+  readonly delivery: Pick<DeliveryApi, 'storeCall' | 'wake'>;
+}): Inbox {
   return {
     api: {
-      deliverCall: (message) => toCall(deliverMessage, message),
-      announce({ id, source, level, agentId, conversationRef, principalId, atMs }) {
+      deliverCall: (message) => (message.parts === undefined ? toCall(deliverMessage, message) : delivery.storeCall(message.parts)),
+      announce({ parts, id, source, level, agentId, conversationRef, principalId, atMs }) {
+        if (parts !== undefined) return delivery.wake(parts[0]?.instance ?? '');
         bus.emit('inbox:message', { id, source, level, agentId, conversationRef, timestamp: atMs }, principalId);
       },
     },

@@ -1,4 +1,4 @@
-import { AgentId, ModelName, once, ToolPolicy } from '@gatehouse/contract';
+import { AgentId, ChannelEndpoint, ModelName, once, ToolPolicy } from '@gatehouse/contract';
 import * as z from 'zod';
 import { isSigningSecret } from './intake/signature.ts';
 
@@ -83,12 +83,13 @@ export const WebhookMapping = once(() =>
       model: ModelName.optional().describe("Model of its turns. Default: the agent's."),
       timeoutSeconds: z.int().min(1).max(86_400).optional().describe("Maximum duration of a turn. Default: the agent's."),
       tools: ToolPolicy.optional().describe("Tools of its turns, within the agent's own."),
+      target: ChannelEndpoint.optional().describe('Chat of a configured channel that gets the answers of its turns. Default: nobody gets them.'),
     })
     .superRefine((mapping, context) => {
       refuseTwoHeaders(mapping, context);
       const refuse = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
       if (mapping.action === 'wake') {
-        for (const key of ['sessionKey', 'model', 'timeoutSeconds', 'tools'] as const)
+        for (const key of ['sessionKey', 'model', 'timeoutSeconds', 'tools', 'target'] as const)
           if (mapping[key] !== undefined) refuse(key, 'has no effect when `action` is `wake`, which starts no separate turn');
       } else if (mapping.wakeMode !== undefined) refuse('wakeMode', 'has no effect unless `action` is `wake`');
       if (mapping.replay === 'signed') {

@@ -1,6 +1,7 @@
 import { derived, type Live } from '../../../kernel/config/live.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { DurableWork, EndWithMessage } from '../durable/api.ts';
+import type { EndpointsApi } from '../../channels/delivery/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
 import type { TurnsApi } from '../../conversations/turns/api.ts';
 import type { WebhooksApi } from './api.ts';
@@ -18,6 +19,7 @@ export interface WebhooksDeps extends DeliverDeps {
   readonly durable: DurableWork;
   readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   readonly endWithMessage: EndWithMessage;
 }
 

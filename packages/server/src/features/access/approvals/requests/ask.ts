@@ -5,6 +5,8 @@ import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { type GateAnswer, type GatedCall, isUnattended } from '../../../../runtime/tool-gate.ts';
+import type { ApprovalChats } from '../../../channels/approvals/api.ts';
+import type { PartRow } from '../../../channels/delivery/api.ts';
 import type { InboxMessage } from '../../../unattended/inbox/api.ts';
 import { canonicalJson, freezeDeep } from './exact-call.ts';
 import { answerOf, answerTo, bounds, describeChange, refused } from './gate-answers.ts';
@@ -20,10 +22,12 @@ export interface AskDeps extends RequestDeps {
   /** Id of this run of the daemon. */
   readonly bootId: string;
   /** `ask-approval.ts`: the request with the message that announces it. */
-  readonly askApproval: Operation<Asking & { readonly inbox?: InboxMessage | undefined }, Asked>;
+  readonly askApproval: Operation<Asking & { readonly inbox?: InboxMessage | undefined; readonly question?: readonly PartRow[] | undefined }, Asked>;
   /** `ask-approval.ts`: withdraws an unannounced request, with its message. */
   readonly withdrawApproval: Operation<{ readonly id: string; readonly opKey: string }, void>;
   readonly announceMessage: (message: InboxMessage) => void;
+  /** Asks in chats; absent in tests. */
+  readonly chats?: ApprovalChats | undefined;
 }
 
 /** Longer arguments could not be shown whole to the decider. */
@@ -52,11 +56,13 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const request = requestOf(deps, call, { ...why, files, bytes: bytes ?? 0 });
     const { digest, turnJson } = request;
     const inbox = turnJson === null ? undefined : messageOf(request, turn);
+    const question = deps.chats?.ask(request);
     const { approvalCacheMs, denialCacheMs, unattended } = config.current;
     const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? unattended) === 'refuse';
     const asking = {
       request,
       inbox,
+      question,
       bounds,
       approvalCacheMs,
       denialCacheMs,
@@ -80,6 +86,7 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
         waiting.watch(request);
         announceRequest(bus, request);
         if (inbox !== undefined) deps.announceMessage(inbox);
+        if (question !== undefined) deps.chats?.wake(question);
       }
       if (waiter === undefined) return { allowed: false, message: waits, waits: { approvalId: asked.requestId, untilMs: asked.expiresAtMs } };
       waiter.joins(asked.requestId);

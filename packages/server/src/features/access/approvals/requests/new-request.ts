@@ -2,10 +2,11 @@ import type { Live } from '../../../../kernel/config/live.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { GatedCall } from '../../../../runtime/tool-gate.ts';
+import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
 import type { TurnInput } from '../../../../runtime/turn.ts';
 import type { InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { ApprovalsConfig } from '../config.ts';
-import type { NewRequest, SuspendedTurn } from '../store.ts';
+import type { ApprovalChat, NewRequest, SuspendedTurn } from '../store.ts';
 import { digestOf, hideIn } from './exact-call.ts';
 
 export interface RequestDeps {
@@ -55,7 +56,18 @@ export function requestOf(
     timeoutMs,
     expiresAtMs: atMs + timeoutMs,
     turnJson: suspended === undefined ? null : JSON.stringify(suspended),
+    chatJson: suspended === undefined ? null : chatJsonOf(turn),
   };
+}
+
+/** Returns the chat of a turn. What nobody approved started may be read by its author, who must not approve it. */
+function chatJsonOf({ call }: TurnInput): string | null {
+  const { endpoint, origin } = call.agentCaller?.turn ?? {};
+  if (endpoint === undefined || origin === undefined) return null;
+  const isUntrusted = isUntrustedOrigin(origin);
+  const isShared = endpoint.conversationKind === 'shared';
+  const chat: ApprovalChat = { ...endpoint, ownersOnly: isUntrusted || isShared, isQuiet: isUntrusted && !isShared };
+  return JSON.stringify(chat);
 }
 
 /** Identifies the message that announces a request. */

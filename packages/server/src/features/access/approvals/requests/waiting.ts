@@ -50,6 +50,7 @@ export interface Watched {
   readonly expiresAtMs: number;
   /** See `NewRequest`. */
   readonly turnJson: string | null;
+  readonly chatJson: string | null;
 }
 
 export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonly onDue: (request: Watched) => void }): Waiting {

@@ -101,7 +101,7 @@ function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly Mod
 
 /** Returns the turn as calls of its tools see it. */
 export function callingTurn({ target, origin, background, durable }: PreparedTurn, turnId: string): CallingTurn {
-  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run, authority, toolPolicy, toolBounds } = durable?.turn ?? {};
+  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run, authority, toolPolicy, toolBounds, endpoint } = durable?.turn ?? {};
   const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
   const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
   return {
@@ -111,6 +111,7 @@ export function callingTurn({ target, origin, background, durable }: PreparedTur
     rootRunId,
     ...(run !== undefined && { run }),
     ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),
+    ...(endpoint !== undefined && { endpoint }),
   };
 }
 

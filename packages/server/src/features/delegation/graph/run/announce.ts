@@ -104,10 +104,14 @@ export function questionMessage(
   question: string,
   conversationRef: string | null,
   atMs: number,
+  /** How people in a chat answer; elsewhere with `graph.answer`. */
+  inChat?: string,
 ): InboxMessage {
   const until = node.deadlineMs === null ? '' : ` until ${new Date(node.deadlineMs).toISOString().slice(0, 16)} UTC`;
   const lead = kind === 'ask' ? 'asks for an approval' : 'is still waiting for an approval';
-  const how = `Answer with graph.answer {"graphId": "${row.id}", "nodeId": "${node.spec.id}", "answer": "yes"} or "no"${until}; without an answer the node fails.`;
+  const how =
+    inChat ??
+    `Answer with graph.answer {"graphId": "${row.id}", "nodeId": "${node.spec.id}", "answer": "yes"} or "no"${until}; without an answer the node fails.`;
   const asked =
     question.length <= maxAsked
       ? question

@@ -3,8 +3,9 @@ import { type IdentityOf, isForOwners } from '../../../../kernel/call-context.ts
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { DurableWork, WorkItem } from '../../../unattended/durable/api.ts';
+import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi } from '../../../unattended/inbox/api.ts';
-import { announceIn, type GraphRow, specOf } from '../rows.ts';
+import { announceIn, chatIn, type GraphRow, specOf } from '../rows.ts';
 import type { FoundGraph, GraphEnd } from '../store.ts';
 import { type EndedGraph, endMessage } from './announce.ts';
 import { announcementWork } from './deliver-announcement.ts';
@@ -16,6 +17,7 @@ export interface CloseDeps {
   readonly clock: Clock;
   readonly durable: Pick<DurableWork, 'wake'>;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   readonly identityOf: IdentityOf;
   readonly operations: Pick<GraphOperations, 'close'>;
 }
@@ -48,10 +50,14 @@ export async function closeGraph(deps: CloseDeps, closing: Closing): Promise<boo
   return true;
 }
 
-function announcementOf(deps: Pick<CloseDeps, 'identityOf'>, found: EndedGraph, row: GraphRow, atMs: number): GraphAnnouncement {
+function announcementOf(deps: Pick<CloseDeps, 'identityOf' | 'endpoints'>, found: EndedGraph, row: GraphRow, atMs: number): GraphAnnouncement {
   const announce = announceIn(row);
   const conversationRef = announce.to === 'conversation' ? announce.conversationRef : null;
-  const inbox = endMessage(found, specOf(row), { conversationRef, forOwner: isForOwners(deps.identityOf(row.tokenId, row.principalId)), atMs });
+  const chat = chatIn(announce);
+  // Everybody in the chat reads it.
+  const forOwner = chat === undefined && isForOwners(deps.identityOf(row.tokenId, row.principalId));
+  const message = endMessage(found, specOf(row), { conversationRef, forOwner, atMs });
+  const inbox = chat === undefined ? message : deps.endpoints.address(message, chat);
   // A conversation is notified of results it can continue with; failed or stopped graphs need no model call.
   return announce.to === 'conversation' && found.row.state === 'completed' ? { work: announcementWork(row, atMs) } : { inbox };
 }

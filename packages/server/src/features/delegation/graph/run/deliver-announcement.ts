@@ -1,19 +1,22 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
-import { type CallContext, isForOwners } from '../../../../kernel/call-context.ts';
+import { type CallContext, type Identity, isForOwners } from '../../../../kernel/call-context.ts';
 import { newId, newTraceId } from '../../../../kernel/ids.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
+import type { DeliveryApi } from '../../../channels/delivery/api.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem } from '../../../unattended/durable/api.ts';
 import type { SessionsApi } from '../../../conversations/sessions/api.ts';
-import type { TurnsApi } from '../../../conversations/turns/api.ts';
+import type { TurnOutcome, TurnsApi } from '../../../conversations/turns/api.ts';
 import { endMessage, failuresOf, resultOf } from './announce.ts';
 import type { LiveDeps } from './live-graph.ts';
 import { type GraphOperations, graphAnnounceWork } from './operations.ts';
 import { loadGraph } from '../status/read-store.ts';
-import { announceIn, type GraphRow, requesterIn, specOf } from '../rows.ts';
+import { announceIn, chatIn, type GraphRow, requesterIn, specOf } from '../rows.ts';
 import type { FoundGraph } from '../store.ts';
 
-export interface DeliveryDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
+export interface DeliveryDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf' | 'endpoints'> {
+  readonly delivery: Pick<DeliveryApi, 'sendCall' | 'wake'>;
   readonly turns: Pick<TurnsApi, 'announce'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly sessions: Pick<SessionsApi, 'existing'>;
@@ -34,6 +37,12 @@ export function announcementWork({ id, agentId }: Pick<GraphRow, 'id' | 'agentId
 export function createAnnouncementDelivery(deps: DeliveryDeps) {
   const { db, clock } = deps;
 
+  function identityIn({ tokenId, principalId, agentId }: GraphRow): Identity | undefined {
+    // Webhooks and people on channels have identities without a token.
+    if (tokenId === principalId) return { principalId, tokenId, scopes: [], agents: [agentId] };
+    return deps.identityOf(tokenId, principalId);
+  }
+
   /** Notifies the owner; `undelivered` says why the conversation could not be notified. */
   async function byInbox(
     found: FoundGraph,
@@ -42,13 +51,16 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
   ): Promise<'settled'> {
     const atMs = clock.now();
     const announce = announceIn(found.row);
-    const forOwner = isForOwners(deps.identityOf(found.row.tokenId, found.row.principalId));
-    const inbox = endMessage(found, specOf(found.row), {
+    const chat = chatIn(announce);
+    // Everybody in the chat reads it.
+    const forOwner = chat === undefined && isForOwners(identityIn(found.row));
+    const message = endMessage(found, specOf(found.row), {
       conversationRef: undelivered !== undefined && announce.to === 'conversation' ? announce.conversationRef : null,
       forOwner,
       undelivered: forOwner ? undelivered?.cause : undelivered?.errorKind,
       atMs,
     });
+    const inbox = chat === undefined ? message : deps.endpoints.address(message, chat);
     const { id, owner, fence } = item;
     if (await db.write(deps.operations.endWithMessage, { id, owner, fence, state: 'done', inbox, atMs })) deps.inbox.announce(inbox);
     return 'settled';
@@ -59,7 +71,7 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
     if (found === undefined) return { state: 'done' };
     const { row } = found;
     const announce = announceIn(row);
-    const identity = deps.identityOf(row.tokenId, row.principalId);
+    const identity = identityIn(row);
     // A turn that returns its work does not count attempts itself.
     if (announce.to !== 'conversation' || identity === undefined) return byInbox(found, item);
     if (item.attempts >= maxDeliveryAttempts) return byInbox(found, item, { errorKind: 'failed', cause: item.waiting?.cause ?? 'its turn failed' });
@@ -74,6 +86,12 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
     const requester = requesterIn(row);
     const completed = found.nodes.filter(({ state }) => state === 'completed').length;
     const title = row.label === null ? '' : `Label: ${row.label}\n`;
+    const { endpoint } = announce;
+    const answerCalls = ({ text, turnId }: TurnOutcome) => {
+      if (endpoint === undefined || isSilent(text)) return [];
+      const { agentId, principalId, ref: conversationRef } = target;
+      return [deps.delivery.sendCall({ opKey: `announce:${item.id}`, to: endpoint, text, agentId, principalId, conversationRef, turnId })];
+    };
     const outcome = await deps.turns.announce(
       {
         workId: item.id,
@@ -82,13 +100,14 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
         origin: 'background',
         authority: requester?.origin ?? 'rpc',
         target,
+        endpoint,
         ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
         ...(requester?.bounds !== undefined && { toolBounds: requester.bounds }),
         kept: true,
         operation: 'subagent',
         settle: (ended) =>
           deps.durable.waitFor(item, ended) ??
-          (ended.failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
+          (ended.failure === undefined ? { state: 'done', alongside: answerCalls(ended) } : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
       },
       async () => {
         // It may have been deleted in the meantime.
@@ -104,6 +123,7 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
       },
       call,
     );
+    if (endpoint !== undefined) deps.delivery.wake(endpoint.instance);
     return outcome === undefined ? byInbox(found, item) : 'settled';
   };
 

@@ -7,6 +7,8 @@ import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import type { WorkItem } from '../../../unattended/durable/api.ts';
+import type { ApprovalChats } from '../../../channels/approvals/api.ts';
+import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { SubagentsApi } from '../../subagents/api.ts';
 import { maxAsked, nodeMessage, questionMessage } from './announce.ts';
@@ -20,7 +22,17 @@ import { changeOf, type LiveNode, toLiveNode } from '../nodes/live-node.ts';
 import { NodeEvents } from './node-events.ts';
 import { NodeTexts } from './node-texts.ts';
 import type { GraphOperations } from './operations.ts';
-import { type Announce, announceIn, type CancelReason, type GraphRow, parseDefinition, requesterIn, type Requester, specOf } from '../rows.ts';
+import {
+  type Announce,
+  announceIn,
+  chatIn,
+  type CancelReason,
+  type GraphRow,
+  parseDefinition,
+  requesterIn,
+  type Requester,
+  specOf,
+} from '../rows.ts';
 import { type NodeHost, type Phase, runNode } from '../nodes/run-node.ts';
 import type { SummarizeOutput } from '../nodes/summary.ts';
 import { answerGate, cancelGraph, type FoundGraph } from '../store.ts';
@@ -32,6 +44,8 @@ export interface LiveDeps {
   readonly log: Log;
   readonly subagents: SubagentsApi;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
+  readonly chats: Pick<ApprovalChats, 'gateCode' | 'buttonsOf'>;
   readonly operations: Pick<GraphOperations, 'move'>;
   readonly identityOf: IdentityOf;
   readonly defaultAgentId: string;
@@ -314,11 +328,26 @@ export class LiveGraph {
       ask: (node) =>
         askPerson(node, {
           ...common,
-          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#texts.questionOf(asking), this.#ref, clock.now()),
+          question: (asking, kind) => this.#question(asking, kind),
           expire: ({ spec }) => db.write(answerGate, { graphId: this.row.id, nodeId: spec.id, answer: 'expired', text: null, atMs: null }),
         }),
-      messagesOf: (node) => (this.row.nodeProgress === 1 ? [nodeMessage(this.row, node, this.#ref, clock.now())] : []),
+      messagesOf: (node) => (this.row.nodeProgress === 1 ? [this.#addressed(nodeMessage(this.row, node, this.#ref, clock.now()))] : []),
     };
+  }
+
+  #question(node: LiveNode, kind: 'ask' | 'reminder'): InboxMessage {
+    const { endpoints, chats, clock } = this.#deps;
+    const chat = chatIn(this.#announce);
+    const text = this.#texts.questionOf(node);
+    if (chat === undefined) return questionMessage(this.row, node, kind, text, this.#ref, clock.now());
+    const code = chats.gateCode({ graphId: this.row.id, nodeId: node.spec.id });
+    const how = `Decide with the code ${code}; without an answer the node fails.`;
+    return endpoints.address(questionMessage(this.row, node, kind, text, this.#ref, clock.now(), how), chat, { buttons: chats.buttonsOf(code) });
+  }
+
+  #addressed(message: InboxMessage): InboxMessage {
+    const chat = chatIn(this.#announce);
+    return chat === undefined ? message : this.#deps.endpoints.address(message, chat);
   }
 
   get #ref(): string | null {
@@ -346,6 +375,7 @@ export class LiveGraph {
       graph: { graphId: id, nodeId: node.spec.id },
       ...(asked !== undefined && { asked: { origin: asked.origin, bounds: asked.bounds, agentId: this.row.agentId }, caps: new Set(asked.caps) }),
       conversationOf,
+      endpoint: chatIn(this.#announce),
     });
     return runId;
   }

@@ -14,9 +14,16 @@ test('an outage longer than the timeouts of a node and its graph ends neither of
   const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 20_000 }], { settings: { timeout_ms: 30_000 } });
   const runOf = async () => (await server.view(graphId)).nodes['one']?.runId;
   await expect.poll(runOf).toBeDefined();
-  // Two minutes.
-  for (let n = 0; n < 120; n += 1) {
-    server.clock.advance(1_000);
+  const isParked = async () => {
+    server.clock.advance(10);
+    return (
+      (await sql(server.homeDir, `select id from work_item where kind = 'subagent' and state = 'accepted' and waiting_json is not null`)).length > 0
+    );
+  };
+  // Two minutes, stepped only while the run waits: one that is being retried would time out.
+  for (let n = 0; n < 24; n += 1) {
+    await expect.poll(isParked, { interval: 5 }).toBe(true);
+    server.clock.advance(5_000);
     expect((await server.view(graphId)).nodes['one']?.status).toBe('running');
   }
   isDown = false;

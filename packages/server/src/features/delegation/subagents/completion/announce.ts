@@ -4,9 +4,9 @@ import { type CallContext, type Identity, isForOwners } from '../../../../kernel
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Operation } from '../../../../kernel/db/operation.ts';
-import { parseJson } from '../../../../kernel/json.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from '../../../unattended/durable/api.ts';
+import type { DeliveryApi, EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { ConversationTarget, NewMessages } from '../../../conversations/sessions/api.ts';
 import type { TurnFailure } from '../../../../runtime/turn-failure.ts';
@@ -15,7 +15,8 @@ import type { AgentToAgentConfig } from '../config.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
 import { endMessage, failureNotes, unansweredAlert } from './announcement-message.ts';
 import { maxAnnouncedAtOnce, writeAnnouncement } from './announcement-text.ts';
-import { announcementTurn, settlementOf } from './announcement-turn.ts';
+import { readTarget } from './announce-target.ts';
+import { announcementTurn, answerTo, settlementOf } from './announcement-turn.ts';
 import { callOf } from '../run/turn.ts';
 import type { RunRow } from '../run/row.ts';
 import type { RunEvents } from '../run/run-events.ts';
@@ -29,7 +30,7 @@ export interface RunAnnouncement {
   readonly rows: readonly RunRow[];
 }
 
-/** Input of `deliverAnnouncement`, with either `inbox` or `conversation`. */
+/** Input of `deliverAnnouncement`, with `inbox` or `conversation`; with both for a conversation that a chat belongs to. */
 export interface AnnouncementDelivery {
   readonly claim: WorkClaim;
   readonly runIds: readonly string[];
@@ -46,6 +47,8 @@ export interface AnnounceDeps {
   readonly turns: Pick<TurnsApi, 'announce'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
+  readonly delivery: Pick<DeliveryApi, 'sendCall' | 'wake'>;
   readonly identityOf: (row: RunRow) => Identity | undefined;
   readonly fence: FenceText;
   readonly noticeMessages: () => void;
@@ -57,7 +60,6 @@ export interface AnnounceDeps {
 }
 
 const AnnounceWork = z.strictObject({ runId: z.string() });
-const Target = z.strictObject({ ref: z.string(), sessionKey: z.string(), agentId: z.string(), principalId: z.string() });
 export const announceLimits = { concurrency: 64, maxAttempts: 5 };
 /** Codes of a deleted or suspended agent; its principal is notified instead. */
 const unreachable: ReadonlySet<string> = new Set(['not_found', 'denied', 'precondition_failed']);
@@ -75,8 +77,8 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     const row = await readRow(item);
     if (row === undefined || row.announced !== 'pending') return { state: 'done' };
     const identity = deps.identityOf(row);
-    if (row.announceTo !== 'conversation' || row.announceTargetJson === null || identity === undefined) return announceToInbox(row, item);
-    const target = Target.parse(parseJson(row.announceTargetJson));
+    const { conversation: target } = readTarget(row);
+    if (row.announceTo !== 'conversation' || target === undefined || identity === undefined) return announceToInbox(row, item);
     try {
       return await announceToConversation(row, target, item, callOf(identity, signal));
     } catch (error) {
@@ -90,11 +92,16 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     let found: RunAnnouncement = { exists: true, rows: [] };
     let hasNote = false;
     let alert: InboxMessage | undefined;
+    const { endpoint } = readTarget(row);
     const outcome = await deps.turns.announce(
       announcementTurn(row, target, item, (ended) => {
         const wait = deps.durable.waitFor(item, ended);
         if (wait !== undefined) return wait;
-        return settlementOf(ended, found.rows, (failure) => deps.inbox.deliverCall((alert = unanswered(row, found.rows, target, failure))));
+        const settlement = settlementOf(ended, found.rows, (failure) =>
+          deps.inbox.deliverCall((alert = unanswered(row, found.rows, target, failure))),
+        );
+        const answer = endpoint === undefined ? undefined : answerTo(endpoint, { item, target }, ended);
+        return answer === undefined ? settlement : { ...settlement, alongside: [...(settlement.alongside ?? []), deps.delivery.sendCall(answer)] };
       }),
       async () => {
         found = await db.write(deps.operations.takeAnnouncement, { ref: target.ref, claim: claimOf(item), runId: row.id, limit: maxAnnouncedAtOnce });
@@ -102,7 +109,9 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
         if (found.rows.some(({ state }) => state === 'completed'))
           return writeAnnouncement(found.rows, deps.config.current.subagentContext.maxResultTokens, deps.fence);
         // Failures need no thought, so no model call is paid for them.
-        await deliver(item, found.rows, { conversation: failureNotes(target, item.id, found.rows, clock.now()) });
+        const notes = failureNotes(target, item.id, found.rows, clock.now());
+        const inbox = endpoint === undefined ? undefined : found.rows.map((one) => endMessageOf(one));
+        await deliver(item, found.rows, { conversation: notes, ...(inbox !== undefined && { inbox }) });
         hasNote = true;
         return undefined;
       },
@@ -112,6 +121,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
       if (outcome.settled && outcome.state !== 'accepted') {
         for (const announced of found.rows) events.lifecycleEnded(announced, 'turn');
         if (alert !== undefined) deps.inbox.announce(alert);
+        if (endpoint !== undefined) deps.delivery.wake(endpoint.instance);
       }
       return 'settled';
     }
@@ -135,7 +145,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     const delivery = { claim: claimOf(item), runIds: rows.map(({ id }) => id), ...where, atMs: clock.now() };
     const isDelivered = await db.write(deps.operations.deliverAnnouncement, delivery);
     if (!isDelivered) return;
-    for (const row of rows) events.lifecycleEnded(row, where.inbox === undefined ? 'turn' : 'inbox');
+    for (const row of rows) events.lifecycleEnded(row, where.conversation === undefined ? 'inbox' : 'turn');
     for (const message of where.inbox ?? []) deps.inbox.announce(message);
   }
 
@@ -143,8 +153,17 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
   async function announceToInbox(row: RunRow, item: WorkItem, undelivered?: string): Promise<WorkOutcome> {
     const others = (await db.read(findClaimed, { workId: item.id })).filter(({ id }) => id !== row.id);
     const rows = [row, ...others];
-    await deliver(item, rows, { inbox: rows.map((one) => endMessage(one, { forOwner: isForOwner(one), undelivered, atMs: clock.now() })) });
+    await deliver(item, rows, { inbox: rows.map((one) => endMessageOf(one, undelivered)) });
     return 'settled';
+  }
+
+  /** Returns the message about the end of a run, addressed to its chat when it has one. */
+  function endMessageOf(row: RunRow, undelivered?: string): InboxMessage {
+    const { endpoint } = readTarget(row);
+    // Everybody in the chat reads it.
+    const forOwner = endpoint === undefined && isForOwner(row);
+    const message = endMessage(row, { forOwner, undelivered, atMs: clock.now() });
+    return endpoint === undefined ? message : deps.endpoints.address(message, endpoint);
   }
 
   return {

@@ -1,5 +1,5 @@
 import type { Capability, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
-import type { ToolBounds } from '../../../../kernel/call-context.ts';
+import type { ChatEndpoint, ToolBounds } from '../../../../kernel/call-context.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import type { AutonomyApi, NewLease, RootEntry } from '../../autonomy/api.ts';
@@ -7,6 +7,7 @@ import type { NewWork } from '../../../unattended/durable/api.ts';
 import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
+import { toTargetJson } from '../completion/announce-target.ts';
 import { readOptions, type RunOptions } from './options.ts';
 import type { NewRunRow, RunRow, AnnounceTo } from '../run/row.ts';
 import { runWork } from './work-kind.ts';
@@ -32,7 +33,13 @@ export interface RunSpec {
   /** What the requester may start. */
   readonly caps: ReadonlySet<Capability>;
   readonly requester: { readonly key: string; readonly ref: string | null; readonly agentId: string | null; readonly counted: boolean };
-  readonly announce: { readonly to: AnnounceTo; readonly target: ConversationTarget | null; readonly runId: string | null };
+  readonly announce: {
+    readonly to: AnnounceTo;
+    readonly target: ConversationTarget | null;
+    readonly runId: string | null;
+    /** The chat that is notified, instead of the inbox or with the conversation. */
+    readonly endpoint?: ChatEndpoint | undefined;
+  };
   readonly graph?: { readonly graphId: string; readonly nodeId: string } | undefined;
   /** The conversation of an earlier run that this one continues. */
   readonly conversation?: { readonly ref: string; readonly sessionKey: string } | undefined;
@@ -104,7 +111,7 @@ export function planRun(deps: PlanDeps, wish: RunSpec): RunPlan {
       queuedAtMs: atMs,
       announceTo: announce.to,
       announceRef: announce.target?.ref ?? null,
-      announceTargetJson: announce.target === null ? null : JSON.stringify(announce.target),
+      announceTargetJson: toTargetJson(announce.target, announce.endpoint),
       announceRunId: announce.runId,
       steeredAtMs: wish.steeredAtMs ?? null,
     },

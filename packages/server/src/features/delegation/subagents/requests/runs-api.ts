@@ -58,7 +58,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
       askedBy: { origin: asked?.origin ?? 'rpc', bounds: asked?.bounds, agent: asking },
       caps: request.caps ?? deps.autonomy.standing(agent, undefined).caps,
       requester: { key: request.key, ref: null, agentId: null, counted: false },
-      announce: { to: 'none', target: null, runId: null },
+      announce: { to: 'none', target: null, runId: null, endpoint: request.endpoint },
       graph: request.graph,
       conversation: await conversationOf(request.conversationOf),
     });

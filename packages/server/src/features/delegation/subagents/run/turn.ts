@@ -3,6 +3,7 @@ import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 import type { WorkItem } from '../../../unattended/durable/api.ts';
 import type { DurableTurn } from '../../../conversations/turns/api.ts';
+import { readTarget } from '../completion/announce-target.ts';
 import { authorityOf, boundsOf, type RunOptions } from '../requests/options.ts';
 import type { LiveRun } from './live-run.ts';
 import type { RunRow } from './row.ts';
@@ -30,6 +31,7 @@ export function turnOf(
     ...(row.graphId !== null && { refs: { graphId: row.graphId, ...(row.nodeId !== null && { nodeId: row.nodeId }) } }),
     run: { runId: row.id, leaseId: row.leaseId, depth: row.depth },
     toolBounds: boundsOf(options),
+    endpoint: readTarget(row).endpoint,
     ...(extraTools !== undefined && { extraTools }),
     ...(live.isNewConversation && { historyTurns: 0 }),
     kept: true,

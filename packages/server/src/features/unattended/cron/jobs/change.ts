@@ -20,11 +20,11 @@ export interface ChangeDeps {
 const nullable = ['deliveryTarget', 'wakeGate', 'cacheRetention', 'toolPolicy', 'maxConsecutiveDependencyErrors'] as const;
 
 /** Returns the row of a job after an update; throws when the changes are not allowed. */
-export function changed(
+export async function changed(
   { row, ...job }: Job,
   { changes, call }: { readonly changes: Changes; readonly call: CallContext },
   { config, input, nowMs }: ChangeDeps,
-): JobChange {
+): Promise<JobChange> {
   if (row.state === 'one_shot_claimed' || row.state === 'one_shot_terminal')
     throw new AppError('precondition_failed', `Job ${row.name} has already run once; add another job`);
   const { name, schedule: request, payload = job.payload, paused, ...policyChanges } = changes;
@@ -33,7 +33,7 @@ export function changed(
   const policies = merged(policiesFor(payload.kind, job.policies), policyChanges);
   // Pausing or rescheduling a job must not fail because its model was removed since.
   if (Object.values({ payload: changes.payload, ...policyChanges }).some((given) => given !== undefined))
-    checkJob({ agentId: row.agentId, payload, policies }, call, input);
+    await checkJob({ agentId: row.agentId, payload, policies }, call, input, changes.deliveryTarget !== undefined);
   const resumes = paused === false && row.state === 'paused';
   const isMoved = request !== undefined || resumes;
   // Claimed times stay in the past even if the clock steps back.

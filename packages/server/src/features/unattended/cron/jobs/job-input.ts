@@ -1,5 +1,6 @@
 import type { CronJobPayload, CronPolicies, CronSchedule, CronScheduleRequest } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
+import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import { type CallContext, isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
 import { normaliseSchedule } from '../schedule/schedule.ts';
 
@@ -7,6 +8,7 @@ export interface InputDeps {
   readonly defaultTimezone: string;
   readonly tenantId: string;
   readonly knowsModel: (name: string) => boolean;
+  readonly endpoints: Pick<EndpointsApi, 'check'>;
   /** Returns the conversation reference for a principal and a printed key; undefined when the key is not canonical. */
   readonly refOf: (agentId: string, principalId: string, sessionKey: string) => string | undefined;
 }
@@ -33,11 +35,13 @@ export function policiesFor(kind: CronJobPayload['kind'], policies: CronPolicies
 }
 
 /** Checks the fields of a job against one another and against what exists. */
-export function checkJob(
+export async function checkJob(
   { agentId, payload, policies }: { readonly agentId: string; readonly payload: CronJobPayload; readonly policies: CronPolicies },
   call: CallContext,
   deps: InputDeps,
-): void {
+  /** A chat that the job had before is checked again when something is delivered. */
+  isNewTarget = true,
+): Promise<void> {
   const misplaced = turnOnly.find((field) => policies[field] !== undefined && payload.kind !== 'agent_turn');
   if (misplaced !== undefined) throw wrong(misplaced, 'belongs to a payload of kind agent_turn');
   if (payload.kind === 'agent_turn' && payload.model !== undefined && !deps.knowsModel(payload.model))
@@ -45,11 +49,20 @@ export function checkJob(
   const hasTarget = policies.deliveryTarget !== undefined;
   if (policies.continuationMode === 'origin_history' && !hasTarget) throw wrong('continuationMode', 'origin_history needs a deliveryTarget');
   if (payload.kind === 'heartbeat_event' && hasTarget) throw wrong('deliveryTarget', 'a heartbeat_event is delivered only to the agent');
-  checkTarget(agentId, policies.deliveryTarget, call, deps);
+  const endpoint = checkTarget(agentId, policies.deliveryTarget, call, deps);
+  if (endpoint !== undefined && isNewTarget) await deps.endpoints.check(endpoint, call, endpointAt);
 }
 
-function checkTarget(agentId: string, target: CronPolicies['deliveryTarget'], call: CallContext, { tenantId, refOf }: InputDeps): void {
-  if (target === undefined) return;
+type Endpoint = NonNullable<CronPolicies['deliveryTarget']>['destinationEndpoint'];
+
+/** Returns the endpoint when it is a chat. */
+function checkTarget(
+  agentId: string,
+  target: CronPolicies['deliveryTarget'],
+  call: CallContext,
+  { tenantId, refOf }: InputDeps,
+): Endpoint | undefined {
+  if (target === undefined) return undefined;
   const { conversationScope: scope, conversationRef } = target.conversation;
   const at = 'deliveryTarget.conversation.conversationScope';
   if (scope.tenantId !== tenantId) throw wrong(`${at}.tenantId`, `expected "${tenantId}"`);
@@ -60,12 +73,16 @@ function checkTarget(agentId: string, target: CronPolicies['deliveryTarget'], ca
   // Answers the same whether or not the conversation exists.
   if (!isAdmin(call) && principalId !== ownerOf(call))
     throw new AppError('not_found', 'Conversation not found', { param: 'deliveryTarget.conversation.conversationRef' });
-  checkEndpoint(conversationRef, target.destinationEndpoint);
+  const { destinationEndpoint: endpoint } = target;
+  if (endpoint.channelType !== 'gateway') return endpoint;
+  checkBuiltIn(conversationRef, endpoint);
+  return undefined;
 }
 
-function checkEndpoint(conversationRef: string, endpoint: NonNullable<CronPolicies['deliveryTarget']>['destinationEndpoint']): void {
-  const at = 'deliveryTarget.destinationEndpoint';
-  if (endpoint.channelType !== 'gateway') throw wrong(`${at}.channelType`, 'expected "gateway": no other channel is supported yet');
+const endpointAt = 'deliveryTarget.destinationEndpoint';
+
+function checkBuiltIn(conversationRef: string, endpoint: Endpoint): void {
+  const at = endpointAt;
   if (endpoint.channelInstanceId !== 'gateway') throw wrong(`${at}.channelInstanceId`, 'expected "gateway"');
   if (endpoint.conversationId !== 'inbox' && endpoint.conversationId !== conversationRef)
     throw wrong(`${at}.conversationId`, 'expected "inbox" or the conversationRef');

@@ -36,7 +36,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
       const schedule = checkSchedule(request, nowMs, deps.input);
       checkInterval(schedule, isAdmin(call), { config: config.current, nowMs });
       const policies = present(rest);
-      checkJob({ agentId, payload, policies }, call, deps.input);
+      await checkJob({ agentId, payload, policies }, call, deps.input);
       const id = newId('cj');
       const nextRunAtMs = nextRun(schedule, nowMs);
       const job: JobRow = {
@@ -88,7 +88,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
         const job = await findOneJob(db, { id: jobId, name: jobName }, call);
         assertAuthored(job);
         await admit(deps, job.row.agentId);
-        const change = changed(job, { changes, call }, { config: config.current, input: deps.input, nowMs: clock.now() });
+        const change = await changed(job, { changes, call }, { config: config.current, input: deps.input, nowMs: clock.now() });
         const audit = audited(call, 'cron.update', 'mutate', job.row.id);
         if (await db.write(changeJob, { change, row: job.row, audit })) {
           announceAudit(bus, audit);

@@ -6,7 +6,7 @@ import type { Agent } from '../../../agents/agents/api.ts';
 import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
 import type { TurnOutcome, TurnsApi } from '../../../conversations/turns/api.ts';
 import type { DurableWork, WorkItem } from '../../durable/api.ts';
-import { type Finish, type Finished, type RunResult, type StoredEnd, unknownResult } from './finish.ts';
+import { chatOf, type Finish, type Finished, type RunResult, type StoredEnd, unknownResult } from './finish.ts';
 import type { GateAnswer } from './wake-gate/ask-gate.ts';
 import { type CronWork, rootRunId } from './work.ts';
 
@@ -47,6 +47,7 @@ export async function runAgentTurn(deps: AgentTurnDeps, turn: AgentTurn): Promis
       fence: item.fence,
       origin: 'cron',
       target: deps.conversationOf(agent.id, work.principalId, { userId: 'cron', channelId: work.jobId }),
+      ...(work.policies.deliveryTarget !== undefined && { endpoint: chatOf(work.policies.deliveryTarget.destinationEndpoint) }),
       message: payload.message,
       ...(gate?.context !== undefined && { fenced: { text: gate.context, source: 'wake gate', clean: true } }),
       ...(payload.model !== undefined && { model: payload.model }),

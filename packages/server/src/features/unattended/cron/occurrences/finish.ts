@@ -1,14 +1,17 @@
 import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import { newId } from '../../../../kernel/ids.ts';
+import type { Destination, EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { WorkClaim } from '../../durable/api.ts';
 import type { SystemEvent } from '../../heartbeat/api.ts';
 import type { InboxMessage } from '../../inbox/api.ts';
 import type { NewMessages } from '../../../conversations/sessions/api.ts';
 import type { ClaimPlan } from './claim.ts';
 import type { DependencyOutcome, OccurrenceRow, RunEnd } from './occurrence-store.ts';
+import { deliveryKeyOf } from './sends.ts';
 import type { CronWork } from './work.ts';
 
 /** Input of `finishOccurrence`. */
@@ -74,12 +77,13 @@ export interface FinishDeps {
   readonly fence: FenceText;
   /** Whether the job's owner may see causes of failures. */
   readonly forOwner: boolean;
+  readonly address: EndpointsApi['address'];
 }
 
 const maxReason = 1000;
 const maxExcerpt = 1000;
-/** Matches what a model or a script says when there is nothing to report. */
-const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])(?!\w)/;
+/** Results that could not be sent to a chat by then are not sent any more. */
+const chatLifeMs = 24 * 60 * 60_000;
 
 /** Returns whether there is a recipient: the target, or for a delivery without one the owner of the job. */
 export const isDeliveryAsked = ({ payload, policies }: Pick<CronWork, 'payload' | 'policies'>): boolean =>
@@ -91,7 +95,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
   const { effectsRefused } = result;
   const text = result.text?.trim() ?? '';
   const ours = result.ours === true;
-  const isReportable = text !== '' && (ours || !silentToken.test(text));
+  const isReportable = text !== '' && (ours || !isSilent(text));
   const isAsked = isDeliveryAsked(work);
   const delivery =
     isAsked && isReportable
@@ -107,7 +111,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
     end: {
       executionId,
       status: result.status,
-      deliveryStatus: deliveryStatusOf(isAsked, delivery !== undefined, result),
+      deliveryStatus: deliveryStatusOf(isAsked, delivery, result),
       errorKind: result.errorKind ?? null,
       reason: result.reason === undefined ? null : cut(result.reason, maxReason),
       cause: result.cause === undefined ? null : cut(result.cause, maxReason),
@@ -118,7 +122,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
     dependency: result.dependency ?? 'neutral',
     defaultMaxErrors: deps.defaultMaxErrors,
     // The owner of the job is alerted to an outage that outlasted the run's maximum wait.
-    ...(delivery ??
+    ...(delivery?.messages ??
       (result.dependency === 'dependency_error' || result.givenUp === true || effectsRefused !== undefined
         ? { inbox: alertOf(work, result, deps) }
         : {})),
@@ -151,9 +155,9 @@ export function endOfLost(
   };
 }
 
-function deliveryStatusOf(isAsked: boolean, isDelivered: boolean, { status, text }: RunResult): CronDeliveryState {
+function deliveryStatusOf(isAsked: boolean, delivery: Delivery | undefined, { status, text }: RunResult): CronDeliveryState {
   if (!isAsked || status === 'dispatched') return 'not_requested';
-  if (isDelivered) return 'accepted';
+  if (delivery !== undefined) return delivery.status;
   if (status === 'unknown') return 'unknown';
   // There is no text to deliver, or it asks for silence.
   return text === undefined && status !== 'completed' && status !== 'skipped' ? 'pre_send_failed' : 'suppressed';
@@ -196,16 +200,22 @@ function alertOf(
   };
 }
 
+/** A delivery as it is stored; that to a chat is known only when it was sent. */
+interface Delivery {
+  readonly messages: Pick<Finish, 'inbox' | 'conversation'>;
+  readonly status: Extract<CronDeliveryState, 'accepted' | 'unknown' | 'pre_send_failed'>;
+}
+
 function deliveryOf(
   work: CronWork,
   target: CronWork['policies']['deliveryTarget'],
   { text, ours, clean }: { readonly text: string; readonly ours: boolean; readonly clean: boolean },
-  { nowMs, fence }: FinishDeps,
-): Pick<Finish, 'inbox' | 'conversation'> {
+  { nowMs, fence, address }: FinishDeps,
+): Delivery {
   const { executionId, agentId, jobName, policies } = work;
   const inbox: InboxMessage = {
     id: newId('in'),
-    opKey: `cron:${executionId}`,
+    opKey: deliveryKeyOf(executionId),
     digest: hash('sha256', text),
     source: 'cron',
     agentId,
@@ -215,12 +225,15 @@ function deliveryOf(
     text,
     atMs: nowMs,
   };
-  if (target === undefined) return { inbox };
+  if (target === undefined) return { messages: { inbox }, status: 'accepted' };
   const { conversationRef, conversationScope } = target.conversation;
   const { principalId, sessionKey } = conversationScope.partition;
   const isWritten = target.destinationEndpoint.conversationId === conversationRef || policies.continuationMode === 'origin_history';
-  return {
-    inbox: { ...inbox, principalId, conversationRef: isWritten ? conversationRef : null },
+  const chat = chatOf(target.destinationEndpoint);
+  const addressed: InboxMessage = { ...inbox, principalId, conversationRef: isWritten ? conversationRef : null };
+  const delivered: InboxMessage = chat === undefined ? addressed : address(addressed, chat, { lifeMs: chatLifeMs });
+  const messages: Pick<Finish, 'inbox' | 'conversation'> = {
+    inbox: delivered,
     ...(isWritten && {
       conversation: {
         ref: conversationRef,
@@ -247,6 +260,18 @@ function deliveryOf(
       },
     }),
   };
+  return { messages, status: chat === undefined ? 'accepted' : delivered.parts === undefined ? 'pre_send_failed' : 'unknown' };
+}
+
+/** Returns the chat that an endpoint is; undefined for the built-in channel. */
+export function chatOf({
+  channelType,
+  channelInstanceId: instance,
+  conversationId,
+  threadId,
+  conversationKind,
+}: NonNullable<CronWork['policies']['deliveryTarget']>['destinationEndpoint']): Destination | undefined {
+  return channelType === 'gateway' ? undefined : { instance, channelType, conversationId, threadId: threadId ?? null, conversationKind };
 }
 
 const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -1,8 +1,9 @@
-import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind } from '@gatehouse/contract';
+import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind, DeliveryState } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import { ofDeadBoot } from '../../../../kernel/owners.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { LateRun } from './finish.ts';
+import { readSends } from './sends.ts';
 import { type JobRow, lockJob } from '../store.ts';
 
 /** One occurrence: a started or skipped run at one time of one job. */
@@ -57,7 +58,11 @@ export interface RunRow extends OccurrenceRow {
   /** Verdict of the wake gate. */
   readonly gateJson: string | null;
   readonly waitingJson: string | null;
+  /** States of the parts that it sends to a chat; empty for every other delivery. */
+  readonly sends: readonly DeliveryState[];
 }
+
+type StoredRun = Omit<RunRow, 'sends'>;
 
 /** Number of records kept per agent; running ones are never pruned. */
 const keptPerAgent = 10_000;
@@ -288,7 +293,7 @@ function maxErrorsOf(policiesJson: string): number | undefined {
   return typeof limit === 'number' ? limit : undefined;
 }
 
-const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, sql, p }) =>
+const ofJob = query<{ jobId: string; limit: number }, StoredRun>(({ db, sql, p }) =>
   db
     .selectFrom('cronOccurrence')
     .select([
@@ -303,13 +308,23 @@ const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, sql, p }) =
     .limit(p('limit')),
 );
 
-export const listRuns = operation('cron.runs', async (tx, input: { readonly jobId: string; readonly limit: number }) => tx.all(ofJob, input));
+async function withSends(tx: Tx, runs: readonly StoredRun[]): Promise<RunRow[]> {
+  const sends = await readSends(
+    tx,
+    runs.map(({ executionId }) => executionId),
+  );
+  return runs.map((run) => ({ ...run, sends: sends.get(run.executionId) ?? [] }));
+}
+
+export const listRuns = operation('cron.runs', async (tx, input: { readonly jobId: string; readonly limit: number }) =>
+  withSends(tx, await tx.all(ofJob, input)),
+);
 
 /** Returns the newest run of each job that has one. */
 export const lastRuns = operation('cron.lastRuns', async (tx, { jobIds }: { readonly jobIds: readonly string[] }): Promise<RunRow[]> => {
-  const found: RunRow[] = [];
+  const found: StoredRun[] = [];
   for (const jobId of jobIds) found.push(...(await tx.all(ofJob, { jobId, limit: 1 })));
-  return found;
+  return withSends(tx, found);
 });
 
 export const findRun = operation('cron.findRun', async (tx, { executionId }: { readonly executionId: string }) => readOccurrence(tx, executionId));

@@ -3,6 +3,7 @@ import { isForOwners } from '../../../../kernel/call-context.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import { unfenced } from '../../../../runtime/cut-fenced.ts';
 import { holdsTaint } from '../../../../runtime/fence.ts';
+import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { DurableWork, NewWork, WorkHandler, WorkItem, WorkOutcome } from '../../durable/api.ts';
 import type { Job } from '../jobs/job.ts';
 import { findJob } from '../store.ts';
@@ -20,6 +21,7 @@ export interface RunnerDeps extends AnnounceDeps {
   /** Plans the claim of a job that is due at a time. */
   readonly planDue: (job: Job, nowMs: number) => ClaimPlan;
   readonly fence: FinishDeps['fence'];
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   readonly durable: Pick<DurableWork, 'begin'>;
   readonly execute: ExecuteDeps;
 }
@@ -95,7 +97,13 @@ export function createRunner(deps: RunnerDeps) {
     const { payload } = work;
     const nowMs = clock.now();
     const forOwner = isForOwners(deps.execute.identityOf(work.tokenId, work.principalId));
-    const plan = finishOf(work, result, { defaultMaxErrors: deps.defaultMaxErrors(), nowMs, fence: deps.fence, forOwner });
+    const plan = finishOf(work, result, {
+      defaultMaxErrors: deps.defaultMaxErrors(),
+      nowMs,
+      fence: deps.fence,
+      forOwner,
+      address: deps.endpoints.address,
+    });
     if (payload.kind !== 'heartbeat_event' || result.status !== 'dispatched') return { ...plan, ...(late !== undefined && { late }) };
     const event = { text: unfenced(payload.text), clean: !holdsTaint(payload.text), atMs: nowMs, urgent: payload.wakeMode === 'now' };
     return { ...plan, ...(late !== undefined && { late }), systemEvent: eventOf(work, event) };

@@ -45,7 +45,7 @@ export function createCronTool(deps: CronToolDeps): Tool<ReturnType<typeof Args>
   async function add({ action: _, tell: recipient, ...given }: z.output<ReturnType<typeof Add>>, context: ToolContext): Promise<ToolResult> {
     if (recipient !== undefined && given.payload.kind !== 'agent_turn')
       throw new AppError('invalid_params', 'tell: belongs to a payload of kind agent_turn; a delivery goes to the inbox', { param: 'tell' });
-    const delivery = recipient !== undefined && recipient !== 'nobody' && { deliveryTarget: targetOf(recipient, context, deps.tenantId) };
+    const delivery = recipient !== undefined && recipient !== 'nobody' && deliveryTo(recipient, context, deps.tenantId);
     const added = await methods['cron.add'](
       { ...(context.tainted() ? fenceWritten(given, given.name, deps.fence) : given), ...delivery },
       context.call,
@@ -127,17 +127,24 @@ export function createCronTool(deps: CronToolDeps): Tool<ReturnType<typeof Args>
   };
 }
 
-/** Returns where the answers of a job go. */
-function targetOf(
+/** Returns where the answers of a job go: with `conversation` to the chat that the turn belongs to, and into its history. */
+function deliveryTo(
   recipient: 'inbox' | 'conversation',
-  { agentId, principalId, sessionKey, conversationRef }: ToolContext,
+  { agentId, principalId, sessionKey, conversationRef, call }: ToolContext,
   tenantId: string,
-): CronDeliveryTarget {
-  return {
-    conversation: {
-      conversationScope: { tenantId, agentId, partition: { kind: 'principal-key', principalId, sessionKey } },
-      conversationRef,
-    },
+): { readonly deliveryTarget: CronDeliveryTarget; readonly continuationMode?: 'origin_history' } {
+  const chat = recipient === 'conversation' ? call.agentCaller?.turn?.endpoint : undefined;
+  const conversation: CronDeliveryTarget['conversation'] = {
+    conversationScope: { tenantId, agentId, partition: { kind: 'principal-key', principalId, sessionKey } },
+    conversationRef,
+  };
+  if (chat !== undefined) {
+    const { instance: channelInstanceId, threadId, channelType, conversationId, conversationKind } = chat;
+    const destinationEndpoint = { channelType, channelInstanceId, conversationId, conversationKind, ...(threadId !== null && { threadId }) };
+    return { deliveryTarget: { conversation, destinationEndpoint }, continuationMode: 'origin_history' };
+  }
+  const deliveryTarget: CronDeliveryTarget = {
+    conversation,
     destinationEndpoint: {
       channelType: 'gateway',
       channelInstanceId: 'gateway',
@@ -145,6 +152,7 @@ function targetOf(
       conversationKind: 'direct',
     },
   };
+  return { deliveryTarget };
 }
 
 /** Returns why the turn may not, or undefined. A turn with fewer tools than its agent, or without a person, must not create one with more. */

@@ -6,6 +6,7 @@ import type { Log } from '../../../../kernel/log.ts';
 import { sleep } from '../../../../kernel/timers.ts';
 import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
 import type { WorkHandler, WorkItem } from '../../durable/api.ts';
+import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../inbox/api.ts';
 import type { HeartbeatConfig } from '../config.ts';
 import type { HeartbeatStateRow } from '../store.ts';
@@ -23,6 +24,7 @@ export interface BeatDeps extends BeatTurnDeps {
   readonly log: Log;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   readonly operations: Pick<HeartbeatOperations, 'end'>;
   readonly coalescer: Coalescer;
   /** See `BeginDeps`. */
@@ -163,7 +165,9 @@ function planEnd(
         )
       : { state: healthy(before), alert: undefined };
   const messages: InboxMessage[] =
-    settings === undefined ? [] : messagesOf({ id: workId, target: deps.targetOf(agentId) }, { result, alert, atMs }, settings);
+    settings === undefined
+      ? []
+      : messagesOf({ id: workId, target: deps.targetOf(agentId) }, { result, alert, atMs }, settings, deps.endpoints.address);
   const ending: BeatEnding = {
     workId,
     agentId,

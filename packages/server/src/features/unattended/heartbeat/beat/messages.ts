@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { newId } from '../../../../kernel/ids.ts';
 import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
+import type { Destination, EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxMessage } from '../../inbox/api.ts';
 import type { HeartbeatConfig } from '../config.ts';
 import { type Alert, isStopping } from './health.ts';
@@ -10,7 +11,8 @@ import type { BeatResult } from './result.ts';
 export function messagesOf(
   { id, target }: { readonly id: string; readonly target: ConversationTarget },
   { result, alert, atMs }: { readonly result: BeatResult; readonly alert: Alert | undefined; readonly atMs: number },
-  settings: Pick<HeartbeatConfig, 'showAlerts' | 'showOk'>,
+  settings: Pick<HeartbeatConfig, 'showAlerts' | 'showOk' | 'target'>,
+  address: EndpointsApi['address'],
 ): InboxMessage[] {
   const { ref, principalId, agentId } = target;
   const message = (level: InboxMessage['level'], text: string): InboxMessage => ({
@@ -29,9 +31,21 @@ export function messagesOf(
     if (alert === undefined || !settings.showAlerts) return [];
     return [message('alert', alertText(agentId, alert))];
   }
-  if (result.kind === 'ok') return settings.showOk ? [message('info', result.text === '' ? 'Nothing to report.' : result.text)] : [];
-  return settings.showAlerts ? [message('info', result.text)] : [];
+  const report = (text: string): InboxMessage => {
+    const chat = settings.target;
+    return chat === undefined ? message('info', text) : address(message('info', text), destinationOf(chat));
+  };
+  if (result.kind === 'ok') return settings.showOk ? [report(result.text === '' ? 'Nothing to report.' : result.text)] : [];
+  return settings.showAlerts ? [report(result.text)] : [];
 }
+
+const destinationOf = ({
+  channelInstanceId: instance,
+  channelType,
+  conversationId,
+  threadId,
+  conversationKind,
+}: NonNullable<HeartbeatConfig['target']>): Destination => ({ instance, channelType, conversationId, threadId: threadId ?? null, conversationKind });
 
 function alertText(agentId: string, { reason, consecutiveErrors, backoffMs, owesEvents }: Alert): string {
   const what = `The heartbeat of agent ${agentId} failed (${reason}${consecutiveErrors > 1 ? `, ${consecutiveErrors} consecutive failures` : ''}).`;

@@ -10,11 +10,14 @@ import type { TraceWork } from '../../../../kernel/work-trace.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
+import { isSilent } from '../../../../runtime/silent-answer.ts';
 import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits, WorkState } from '../../durable/api.ts';
+import type { Destination, EndpointsApi } from '../../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../inbox/api.ts';
 import type { TurnOutcome, TurnsApi } from '../../../conversations/turns/api.ts';
 import { announceDelivery } from './announce.ts';
 import type { Deliver } from './deliver.ts';
+import type { WebhookMapping } from '../config.ts';
 import type { Rule } from '../rules/rules.ts';
 import { hasExpressions } from '../rules/template.ts';
 
@@ -60,6 +63,7 @@ export function createRunDelivery(deps: {
   readonly keysOf: Deliver['keysOf'];
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   readonly endWithMessage: EndWithMessage;
 }): { readonly run: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
   function announce({ key: deliveryId, createdAtMs, attempts }: WorkItem, work: DeliveryWork, state: WorkState, errorKind?: string): void {
@@ -110,6 +114,7 @@ export function createRunDelivery(deps: {
       const { id: workId, owner, fence } = item;
       announce(item, work, 'running');
       let alert: InboxMessage | undefined;
+      let answer: InboxMessage | undefined;
       try {
         const outcome = await deps.turns.runDurably(
           {
@@ -119,6 +124,7 @@ export function createRunDelivery(deps: {
             origin: 'webhook',
             target: work.target,
             ...messageOf(work),
+            ...(mapping.target !== undefined && { endpoint: destinationOf(mapping.target) }),
             ...(mapping.model !== undefined && { model: mapping.model }),
             ...(mapping.timeoutSeconds !== undefined && { timeoutMs: mapping.timeoutSeconds * 1000 }),
             ...(mapping.tools !== undefined && { toolPolicy: mapping.tools }),
@@ -131,7 +137,10 @@ export function createRunDelivery(deps: {
               if (wait !== undefined) return wait;
               const ending = endOf({ item, work, atMs: deps.clock.now() }, ended);
               alert = ending.alert;
-              return { ...ending.end, ...(alert !== undefined && { alongside: [deps.inbox.deliverCall(alert)] }) };
+              answer =
+                ended.failure === undefined ? answerOf(deps.endpoints, mapping.target, { item, work, atMs: deps.clock.now() }, ended) : undefined;
+              const messages = [alert, answer].flatMap((message) => message ?? []);
+              return { ...ending.end, alongside: messages.map((message) => deps.inbox.deliverCall(message)) };
             },
           },
           callOf(work, item, signal),
@@ -142,7 +151,7 @@ export function createRunDelivery(deps: {
           { deliveryId: item.key, workId, mapping: mapping.id, ...deps.keysOf(work.target), state: outcome.state },
           'Webhook turn ended',
         );
-        if (alert !== undefined) deps.inbox.announce(alert);
+        for (const message of [alert, answer]) if (message !== undefined) deps.inbox.announce(message);
         if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, work, outcome.failure?.kind ?? outcome.state);
         return 'settled';
       } catch (error) {
@@ -163,6 +172,27 @@ export function createRunDelivery(deps: {
       announce(item, work, 'failed', errorKind);
     },
   };
+}
+
+const destinationOf = ({
+  channelInstanceId: instance,
+  channelType,
+  conversationId,
+  threadId,
+  conversationKind,
+}: NonNullable<WebhookMapping['target']>): Destination => ({ instance, channelType, conversationId, threadId: threadId ?? null, conversationKind });
+
+/** Returns the answer of a turn, for the chat of its mapping; undefined when there is none, or nothing to say. */
+function answerOf(
+  { address }: Pick<EndpointsApi, 'address'>,
+  target: WebhookMapping['target'],
+  { item: { key }, work, atMs }: { readonly item: WorkItem; readonly work: DeliveryWork; readonly atMs: number },
+  { text }: TurnOutcome,
+): InboxMessage | undefined {
+  if (target === undefined || isSilent(text)) return undefined;
+  const { agentId, ref: conversationRef, principalId } = work.target;
+  const about = { source: 'webhook', level: 'info', agentId, conversationRef, principalId } as const;
+  return address({ id: newId('in'), opKey: `webhook:${key}:answer`, digest: hash('sha256', text), ...about, text, atMs }, destinationOf(target));
 }
 
 /** Returns how the work of a delivery ends with its turn, and the alert to store with it. */

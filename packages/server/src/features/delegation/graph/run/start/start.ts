@@ -8,6 +8,7 @@ import type { EventBus } from '../../../../../kernel/event-bus.ts';
 import type { AgentsApi } from '../../../../agents/agents/api.ts';
 import type { AutonomyApi } from '../../../autonomy/api.ts';
 import type { DurableWork } from '../../../../unattended/durable/api.ts';
+import type { EndpointsApi } from '../../../../channels/delivery/api.ts';
 import type { SessionsApi } from '../../../../conversations/sessions/api.ts';
 import { agentsOf, type GraphSpec } from '../../definition/definition.ts';
 import { checkGraph, type InputDeps } from '../../definition/input.ts';
@@ -24,6 +25,7 @@ export interface StartDeps extends InputDeps {
   readonly autonomy: Pick<AutonomyApi, 'admit' | 'standing' | 'rootOf'>;
   readonly durable: Pick<DurableWork, 'wake'>;
   readonly sessions: Pick<SessionsApi, 'existing'>;
+  readonly endpoints: Pick<EndpointsApi, 'named'>;
   readonly operations: Pick<GraphOperations, 'accept'>;
   /** Throws while nothing may be delegated: policy, pause, stop. */
   readonly assertCanDelegate: (call: CallContext) => void;
@@ -52,7 +54,7 @@ export function createStart(deps: StartDeps) {
     const { spec, warnings } = checkGraph(input, params.variables, call, deps);
     const agentId = agentOf(spec, input.defaultAgentId, call);
     const agent = deps.agents.usable(agentId, call);
-    const announce = await announceOf(deps.sessions, params, { nodes: spec.nodes, agentId }, call);
+    const announce = await announceOf(deps, params, { nodes: spec.nodes, agentId }, call);
     const standing = deps.autonomy.standing(agent, call.agentCaller);
     // A loaded graph may have been written by anyone at any time, so it counts as tainted.
     const requester = requesterOf(call, tainted || loaded !== undefined, [...standing.caps]);
@@ -87,7 +89,7 @@ export function createStart(deps: StartDeps) {
       nodeCount: row.nodeCount,
       ...(row.label !== null && { label: row.label }),
       rootRunId,
-      hint: `Call graph.status with graphId ${graphId} for its progress; its end is announced ${announce.to === 'inbox' ? 'in the inbox' : 'in the conversation'}.`,
+      hint: `Call graph.status with graphId ${graphId} for its progress; its end is announced ${{ inbox: 'in the inbox', conversation: 'in the conversation', chat: 'in the chat' }[announce.to]}.`,
       warnings,
     };
   };

@@ -21,6 +21,7 @@ export interface SpawnDeps extends PlanDeps, RequiredToolsDeps {
   readonly agents: AgentsApi;
   readonly autonomy: Pick<AutonomyApi, 'standing' | 'leaseUntilMs' | 'admit' | 'rootOf'>;
   readonly sessions: SaidDeps['sessions'] & AnnounceToDeps['sessions'];
+  readonly endpoints: AnnounceToDeps['endpoints'];
   readonly knowsModel: (name: string) => boolean;
   readonly fence: FenceText;
   readonly gate: SpawnGate;

@@ -1,0 +1,1 @@
+export type { ApprovalChat, NewRequest, RequestState } from './store.ts';

@@ -1,0 +1,113 @@
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Core } from '../../../kernel/core.ts';
+import { headOf } from '../../../kernel/cut-text.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import type { ApprovalChat, NewRequest } from '../../access/approvals/api.ts';
+import type { DeliveryApi, OutgoingMessage, PartRow } from '../delivery/api.ts';
+import type { ApprovalChats } from './api.ts';
+import { buttonsOf, codeOf, gateName } from './codes.ts';
+import { type ChatRequest, confirmationKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
+
+export interface ApprovalChatsDeps extends Core {
+  readonly delivery: Pick<DeliveryApi, 'partsOf' | 'wake'>;
+  /** Key of the codes. */
+  readonly key: Buffer;
+  /** `confirmApproval` */
+  readonly confirm: Operation<{ readonly id: string; readonly parts: readonly PartRow[] }, boolean>;
+}
+
+/** Longer arguments are cut: chats have small messages. */
+const maxParams = 600;
+
+/** Asks in the chat that a request came from, and confirms there how it ended. Both are stored, and sent once under their keys. */
+export function createApprovalChats({ db, log, delivery, key, confirm }: ApprovalChatsDeps): ApprovalChats {
+  let isConfirming = false;
+  let isAskedAgain = false;
+
+  async function confirmAll(): Promise<void> {
+    for (const request of await db.read(readUnconfirmed, undefined)) {
+      const to = chatIn(request);
+      const { agentId, conversationRef } = request;
+      const principalId = principalIn(request);
+      const about = { agentId, conversationRef, principalId, turnId: null };
+      const parts = delivery.partsOf({
+        opKey: confirmationKeyOf(request.id),
+        to,
+        text: confirmationOf(request, to, codeOf(key, request.id)),
+        ...about,
+      });
+      if (await db.write(confirm, { id: request.id, parts })) delivery.wake(to.instance);
+    }
+  }
+
+  /** One pass at a time; what ends during one is found by the next. */
+  async function confirmEnded(): Promise<void> {
+    isAskedAgain = true;
+    if (isConfirming) return;
+    isConfirming = true;
+    try {
+      while (isAskedAgain) {
+        isAskedAgain = false;
+        await confirmAll();
+      }
+    } catch (error) {
+      if (!(error instanceof AppError && error.code === 'unavailable')) log.error({ err: error }, 'Failed to confirm an approval in its chat');
+    } finally {
+      isConfirming = false;
+    }
+  }
+
+  return {
+    ask(request) {
+      if (request.chatJson === null) return undefined;
+      return delivery.partsOf(questionOf(request, chatIn({ chatJson: request.chatJson }), codeOf(key, request.id)));
+    },
+    buttonsOf,
+    gateCode: (gate) => codeOf(key, gateName(gate)),
+    wake: ([first]) => first !== undefined && delivery.wake(first.instance),
+    confirm: () => void confirmEnded(),
+  };
+}
+
+function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: ApprovalChat, code: string): OutgoingMessage {
+  const { id, agentId, conversationRef, tool, action, reason, paramsJson, expiresAtMs, timeoutMs } = request;
+  const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const about = { opKey: questionKeyOf(id), to, lifeMs: timeoutMs, agentId, conversationRef, principalId: principalIn(request), turnId: null };
+  if (isQuiet) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
+  const what = [`What: ${action}`, `Tool: ${tool}`, `Arguments: ${paramsText(paramsJson)}`, `Reason: ${reason}`].join('\n');
+  const text = [
+    `Agent ${agentId} waits for an approval${ownersOnly ? ' of an owner' : ''}, with the code ${code}:`,
+    verbatim(what),
+    `Without a decision by ${until} the call is denied, and the work continues without it.`,
+  ].join('\n');
+  return { ...about, text, buttons: buttonsOf(code) };
+}
+
+function paramsText(json: string): string {
+  if (json.length <= maxParams) return json;
+  const shown = headOf(json, maxParams);
+  return `${shown} … (${json.length - shown.length} more characters: read them on the page Approvals before you decide)`;
+}
+
+/** Returns a block of code, in which no platform renders anything: what people decide about must look as it is. */
+function verbatim(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
+
+function confirmationOf({ state, decidedBy }: ChatRequest, { isQuiet }: ApprovalChat, code: string): string {
+  const [by, which] = isQuiet ? ['', 'The approval'] : [` by ${decidedBy ?? 'somebody'}`, `The approval ${code}`];
+  if (state === 'approved') return `${which} was given${by}.`;
+  if (state === 'expired') return `${which} has expired: nobody decided in time, and the call was not made.`;
+  // Decided by the system: its work was stopped.
+  return decidedBy?.startsWith('system:') === true ? `${which} is not needed any more.` : `${which} was denied${by}.`;
+}
+
+/** Returns the chat of a request, written only by approvals. */
+export const chatIn = ({ chatJson }: Pick<ChatRequest, 'chatJson'>): ApprovalChat => parseJson(chatJson) as ApprovalChat;
+
+/** Returns the principal of the suspended turn, written only by approvals. */
+export const principalIn = ({ turnJson }: Pick<ChatRequest, 'turnJson'>): string =>
+  turnJson === null ? '' : (parseJson(turnJson) as { readonly principalId: string }).principalId;
