@@ -20,7 +20,7 @@ import type { CallContext } from '../kernel/call-context.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { acceptChannelMessages } from './accept-channel-messages.ts';
-import { finishChannelSend, recoverChannelSends } from './channel-sends.ts';
+import { beginChannelSend, finishChannelSend, recoverChannelSends } from './channel-sends.ts';
 import { migrations, operations } from './registry.ts';
 import { sendMessage } from './send-message.ts';
 
@@ -127,7 +127,7 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
   };
   const log = { error() {}, warn() {}, info() {}, debug() {} };
   const core = { db, bus, clock, log, traceWork() {} };
-  const senderDeps = { ...core, bootId, finishSend: finishChannelSend, recoverSends: recoverChannelSends, announceAlert() {} };
+  const senderDeps = { ...core, bootId, beginSend: beginChannelSend, finishSend: finishChannelSend, recoverSends: recoverChannelSends, announceAlert() {} };
   const readFile = () => Promise.resolve(Buffer.from('bytes'));
   const one = new InstanceSender({ ...senderDeps, readFile } as unknown as SenderDeps, {
     instance: 'net',
