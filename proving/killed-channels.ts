@@ -49,7 +49,7 @@ const Deliveries = z.object({ deliveries: z.array(z.object({ deliveryId: z.strin
 const Inbox = z.object({ messages: z.array(z.object({ text: z.string() })) });
 const Health = z.object({ channels: z.array(z.object({ channelInstanceId: z.string(), state: z.string() })) });
 
-const withinMs = 30_000;
+const withinMs = 60_000;
 /** Long enough for the kill at "acknowledged". */
 const modelMs = 250;
 
@@ -72,7 +72,7 @@ export async function proveKilledChannels({
   const channel = { ...wire.config, dm: { policy: 'open' } };
   await writeConfig(home, { ...proofConfig(provider.url), channels: { chat: channel } });
   const faults = ['killed-in-channel', ...(broken === undefined ? [] : [broken])];
-  const start = (point: ChannelKillPoint) => startDaemon({ home, port, broken: faults, env: { KILL_AT: point, KILL_ARMED: armed } });
+  const start = (point: ChannelKillPoint) => startDaemon({ home, port, broken: faults, env: { KILL_AT: point, KILL_ARMED: armed }, readyTimeoutMs: withinMs });
   const report: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, wrong: [] };
   const todo = Array.from({ length: rounds }, (_, round) =>
     points.map((point) => ({ point, nonce: nonceOf([platform, round, points.indexOf(point)]) })),
@@ -80,18 +80,22 @@ export async function proveKilledChannels({
   let daemon: Daemon | undefined;
   try {
     for (const [index, { point, nonce }] of todo.entries()) {
-      daemon ??= await start(point);
-      await connected(daemon);
+      if (daemon === undefined) {
+        daemon = await start(point);
+        await connected(daemon);
+      }
       await writeFile(armed, '');
-      if (point === 'request written') wire.holdAnswer(nonce);
+      if (point === 'request written') wire.holdAnswer();
       await wire.say(askWith(nonce));
-      await die(daemon, point, () => wire.seen(nonce) > 0);
+      await die(daemon, point, async () => (await wire.seen(nonce)) > 0);
       report.kills += 1;
       await rm(armed);
       wire.release();
       await ageBoots(home);
       // The daemon that is killed next is the one that recovers.
       daemon = await start(todo[index + 1]?.point ?? point);
+      await connected(daemon);
+      wire.repeat?.();
       if (point === 'received' && !wire.repeats) continue;
       await check(daemon, { point, nonce, seen: () => wire.seen(nonce), canResolve: wire.canResolve }, report);
       progress?.(`${platform} ${point}: ${report.answered} answered, ${report.unknown} unknown, ${report.wrong.length} wrong of ${report.kills}`);
@@ -112,9 +116,9 @@ async function connected({ port, token }: Daemon): Promise<void> {
 }
 
 /** Waits until the daemon has killed itself; at "request written" kills it once its answer has reached the person. */
-async function die(daemon: Daemon, point: ChannelKillPoint, isSeen: () => boolean): Promise<void> {
+async function die(daemon: Daemon, point: ChannelKillPoint, isSeen: () => Promise<boolean>): Promise<void> {
   if (point === 'request written') {
-    await until(() => Promise.resolve(isSeen()), 'the answer did not arrive');
+    await until(isSeen, 'the answer did not arrive');
     await daemon.kill();
     return;
   }
@@ -127,7 +131,7 @@ async function die(daemon: Daemon, point: ChannelKillPoint, isSeen: () => boolea
 interface Checked {
   readonly point: ChannelKillPoint;
   readonly nonce: string;
-  readonly seen: () => number;
+  readonly seen: () => Promise<number>;
   readonly canResolve: boolean;
 }
 
@@ -144,15 +148,16 @@ async function check({ port, token }: Daemon, { point, nonce, seen, canResolve }
       return state === 'done' && (await deliveryOf()).every((one) => one.state === 'accepted' || one.state === 'unknown');
     }, 'not answered');
   } catch (error) {
-    report.wrong.push(`${point}: ${String(error)}, seen ${seen()} times, ${JSON.stringify(await deliveryOf())}`);
+    report.wrong.push(`${point}: ${String(error)}, seen ${await seen()} times, ${JSON.stringify(await deliveryOf())}`);
     return;
   }
   const deliveries = await deliveryOf();
+  const copies = await seen();
   const [delivery] = deliveries;
   if (deliveries.length !== 1 || delivery === undefined) report.wrong.push(`${point}: ${deliveries.length} answers`);
-  else if (seen() > 1) report.wrong.push(`${point}: answered ${seen()} times`);
+  else if (copies > 1) report.wrong.push(`${point}: answered ${copies} times`);
   else if (delivery.state === 'accepted') {
-    if (seen() === 1) report.answered += 1;
+    if (copies === 1) report.answered += 1;
     else report.wrong.push(`${point}: accepted, and never seen`);
   } else {
     report.unknown += 1;

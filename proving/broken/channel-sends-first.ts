@@ -8,8 +8,8 @@ buildIn({
   replace: [
     { from: `if (signal.aborted || !(${begin})) return;`, to: 'if (signal.aborted) return;' },
     {
-      from: 'await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);',
-      to: `${begin}; await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);`,
+      from: 'const alert = await db.write(finishSend, end);',
+      to: 'await db.write(beginSend, { id: end.id, bootId: end.bootId, atMs: end.atMs }); const alert = await db.write(finishSend, end);',
     },
   ],
 });
