@@ -4,6 +4,7 @@ import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type ChannelPlatform, startPlatform } from './lib/channel-platforms.ts';
+import { connected, until, withinMs } from './lib/channels.ts';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { answerTo, askWith, nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
@@ -47,9 +48,7 @@ export interface KilledChannelsReport {
 const Messages = z.object({ messages: z.array(z.object({ text: z.string(), state: z.string().nullable() })) });
 const Deliveries = z.object({ deliveries: z.array(z.object({ deliveryId: z.string(), text: z.string(), state: z.string() })) });
 const Inbox = z.object({ messages: z.array(z.object({ text: z.string() })) });
-const Health = z.object({ channels: z.array(z.object({ channelInstanceId: z.string(), state: z.string() })) });
 
-const withinMs = 60_000;
 /** Long enough for the kill at "acknowledged". */
 const modelMs = 250;
 
@@ -108,13 +107,6 @@ export async function proveKilledChannels({
   return report;
 }
 
-async function connected({ port, token }: Daemon): Promise<void> {
-  await until(async () => {
-    const { channels } = Health.parse(await rpcCall({ port, token }, 'channels.health', {}));
-    return channels.some(({ channelInstanceId, state }) => channelInstanceId === 'chat' && state === 'healthy');
-  }, 'the channel did not connect');
-}
-
 /** Waits until the daemon has killed itself; at "request written" kills it once its answer has reached the person. */
 async function die(daemon: Daemon, point: ChannelKillPoint, isSeen: () => Promise<boolean>): Promise<void> {
   if (point === 'request written') {
@@ -165,8 +157,4 @@ async function check({ port, token }: Daemon, { point, nonce, seen, canResolve }
     if (canResolve) report.wrong.push(`${point}: unknown, although the platform can be asked`);
     if (!messages.some(({ text }) => text.includes(delivery.deliveryId))) report.wrong.push(`${point}: unknown without an alert`);
   }
-}
-
-async function until(holds: () => Promise<boolean>, what: string): Promise<void> {
-  for (const deadline = performance.now() + withinMs; !(await holds()); await pause(25)) if (performance.now() > deadline) throw new Error(what);
 }
