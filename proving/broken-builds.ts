@@ -100,7 +100,10 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'breaker-not-transient': () => wrongOf(proveOutage({ ...fewJobs, broken: 'breaker-not-transient' })),
   'cached-tokens': (seed) => wrongOf(proveStops({ rounds: 1, seed, kinds: ['tokens.revoke'], broken: 'cached-tokens' })),
   'channel-acks-early': () =>
-    wrongOf(proveKilledChannels({ platform: 'telegram', points: ['received'], broken: 'channel-acks-early' }), /not answered, seen 0 times/),
+    wrongOf(
+      proveKilledChannels({ platform: 'telegram', points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }),
+      /not answered, seen 0 times/,
+    ),
   'channel-forgets-events': () =>
     wrongOf(proveKilledChannels({ platform: 'slack', points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
   'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),

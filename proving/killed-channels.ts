@@ -33,6 +33,8 @@ export interface KilledChannelsOptions {
   readonly rounds?: number;
   /** Fault in addition to the kill. */
   readonly broken?: string;
+  /** Time until a message counts as lost; long, as the machine may do other work too. */
+  readonly patienceMs?: number;
   readonly progress?: (line: string) => void;
 }
 
@@ -57,6 +59,7 @@ export async function proveKilledChannels({
   points = channelKillPoints,
   rounds = 1,
   broken,
+  patienceMs = withinMs,
   progress,
 }: KilledChannelsOptions): Promise<KilledChannelsReport> {
   const provider = await startFakeProvider({
@@ -71,7 +74,8 @@ export async function proveKilledChannels({
   const channel = { ...wire.config, dm: { policy: 'open' } };
   await writeConfig(home, { ...proofConfig(provider.url), channels: { chat: channel } });
   const faults = ['killed-in-channel', ...(broken === undefined ? [] : [broken])];
-  const start = (point: ChannelKillPoint) => startDaemon({ home, port, broken: faults, env: { KILL_AT: point, KILL_ARMED: armed }, readyTimeoutMs: withinMs });
+  const start = (point: ChannelKillPoint) =>
+    startDaemon({ home, port, broken: faults, env: { KILL_AT: point, KILL_ARMED: armed }, readyTimeoutMs: withinMs });
   const report: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, wrong: [] };
   const todo = Array.from({ length: rounds }, (_, round) =>
     points.map((point) => ({ point, nonce: nonceOf([platform, round, points.indexOf(point)]) })),
@@ -96,7 +100,7 @@ export async function proveKilledChannels({
       await connected(daemon);
       wire.repeat?.();
       if (point === 'received' && !wire.repeats) continue;
-      await check(daemon, { point, nonce, seen: () => wire.seen(nonce), canResolve: wire.canResolve }, report);
+      await check(daemon, { point, nonce, seen: () => wire.seen(nonce), canResolve: wire.canResolve, patienceMs }, report);
       progress?.(`${platform} ${point}: ${report.answered} answered, ${report.unknown} unknown, ${report.wrong.length} wrong of ${report.kills}`);
     }
   } finally {
@@ -125,20 +129,25 @@ interface Checked {
   readonly nonce: string;
   readonly seen: () => Promise<number>;
   readonly canResolve: boolean;
+  readonly patienceMs: number;
 }
 
-async function check({ port, token }: Daemon, { point, nonce, seen, canResolve }: Checked, report: KilledChannelsReport): Promise<void> {
+async function check({ port, token }: Daemon, { point, nonce, seen, canResolve, patienceMs }: Checked, report: KilledChannelsReport): Promise<void> {
   const target = { port, token };
   const deliveryOf = async () => {
     const { deliveries } = Deliveries.parse(await rpcCall(target, 'delivery.list', { limit: 20 }));
     return deliveries.filter(({ text }) => text.includes(nonce));
   };
   try {
-    await until(async () => {
-      const { messages } = Messages.parse(await rpcCall(target, 'channels.messages', { limit: 20 }));
-      const state = messages.find(({ text }) => text.includes(nonce))?.state;
-      return state === 'done' && (await deliveryOf()).every((one) => one.state === 'accepted' || one.state === 'unknown');
-    }, 'not answered');
+    await until(
+      async () => {
+        const { messages } = Messages.parse(await rpcCall(target, 'channels.messages', { limit: 20 }));
+        const state = messages.find(({ text }) => text.includes(nonce))?.state;
+        return state === 'done' && (await deliveryOf()).every((one) => one.state === 'accepted' || one.state === 'unknown');
+      },
+      'not answered',
+      patienceMs,
+    );
   } catch (error) {
     report.wrong.push(`${point}: ${String(error)}, seen ${await seen()} times, ${JSON.stringify(await deliveryOf())}`);
     return;

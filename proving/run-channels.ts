@@ -5,6 +5,8 @@ import { type Proof, printFindings, type ProofOptions, type Proofs } from './lib
 
 /** A home and a platform serve that many rounds: conversations do not grow without limit. */
 const roundsOfOne = 10;
+/** Time after which a message counts as lost in a broken build. */
+const brokenMs = 20_000;
 
 interface Caught {
   readonly broken: string;
@@ -44,7 +46,7 @@ async function provePlatform(platform: ChannelPlatform, kills: number, progress:
   const report = await proveRounds(platform, kills, progress);
   printFindings(report.wrong);
   const { broken, what, point } = faults[platform] ?? { broken: '', what: '', point: 'received' };
-  const found = await proveKilledChannels({ platform, points: [point], broken, progress });
+  const found = await proveKilledChannels({ platform, points: [point], broken, patienceMs: brokenMs, progress });
   return {
     promise,
     figure: `${report.kills} kills: ${report.answered} answered once, ${report.unknown} unknown with an alert, ${report.wrong.length} lost, doubled or without an alert`,
