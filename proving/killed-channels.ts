@@ -43,6 +43,8 @@ export interface KilledChannelsReport {
   answered: number;
   /** Not answered, with an alert that says that it may have been. */
   unknown: number;
+  /** Received and not stored, on a platform that does not offer it again. */
+  gone: number;
   /** Lost, answered twice, or unknown without an alert. */
   readonly wrong: string[];
 }
@@ -76,7 +78,7 @@ export async function proveKilledChannels({
   const faults = ['killed-in-channel', ...(broken === undefined ? [] : [broken])];
   const start = (point: ChannelKillPoint) =>
     startDaemon({ home, port, broken: faults, env: { KILL_AT: point, KILL_ARMED: armed }, readyTimeoutMs: withinMs });
-  const report: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, wrong: [] };
+  const report: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, gone: 0, wrong: [] };
   const todo = Array.from({ length: rounds }, (_, round) =>
     points.map((point) => ({ point, nonce: nonceOf([platform, round, points.indexOf(point)]) })),
   ).flat();
@@ -99,9 +101,14 @@ export async function proveKilledChannels({
       daemon = await start(todo[index + 1]?.point ?? point);
       await connected(daemon);
       wire.repeat?.();
-      if (point === 'received' && !wire.repeats) continue;
-      await check(daemon, { point, nonce, seen: () => wire.seen(nonce), canResolve: wire.canResolve, patienceMs }, report);
+      if (point === 'received' && !wire.repeats) report.gone += 1;
+      else await check(daemon, { point, nonce, seen: () => wire.seen(nonce), canResolve: wire.canResolve, patienceMs }, report);
       progress?.(`${platform} ${point}: ${report.answered} answered, ${report.unknown} unknown, ${report.wrong.length} wrong of ${report.kills}`);
+    }
+    // Also what came after its turn.
+    for (const { point, nonce } of todo) {
+      const copies = await wire.seen(nonce);
+      if (copies > 1) report.wrong.push(`${point}: ${copies} answers in the end`);
     }
   } finally {
     await daemon?.kill();

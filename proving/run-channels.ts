@@ -27,12 +27,13 @@ const faults: Partial<Readonly<Record<ChannelPlatform, Caught>>> = {
 
 async function proveRounds(platform: ChannelPlatform, kills: number, progress: ProofOptions['progress']): Promise<KilledChannelsReport> {
   const rounds = Math.ceil(kills / channelKillPoints.length);
-  const sum: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, wrong: [] };
+  const sum: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, gone: 0, wrong: [] };
   for (let begun = 0; begun < rounds; begun += roundsOfOne) {
     const report = await proveKilledChannels({ platform, rounds: Math.min(roundsOfOne, rounds - begun), progress });
     sum.kills += report.kills;
     sum.answered += report.answered;
     sum.unknown += report.unknown;
+    sum.gone += report.gone;
     sum.wrong.push(...report.wrong);
     progress(`${platform}: ${sum.kills} kills, ${sum.answered} answered, ${sum.unknown} unknown, ${sum.wrong.length} wrong`);
   }
@@ -49,7 +50,7 @@ async function provePlatform(platform: ChannelPlatform, kills: number, progress:
   const found = await proveKilledChannels({ platform, points: [point], broken, patienceMs: brokenMs, progress });
   return {
     promise,
-    figure: `${report.kills} kills: ${report.answered} answered once, ${report.unknown} unknown with an alert, ${report.wrong.length} lost, doubled or without an alert`,
+    figure: `${report.kills} kills: ${report.answered} answered once, ${report.unknown} unknown with an alert, ${report.gone} not stored and not offered again, ${report.wrong.length} lost, doubled or without an alert`,
     caught: `${what}: ${found.wrong.length} wrong`,
     good: report.wrong.length === 0 && found.wrong.length > 0,
   };
