@@ -1,9 +1,7 @@
+import { startFakeSlack, startFakeTelegram, startMailServer, type TelegramPerson } from '@gatehouse/testkit';
 import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeAnswer, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
-import { startFakeSlack } from '../packages/testkit/src/fake-slack.ts';
-import { startFakeTelegram, type TelegramPerson } from '../packages/testkit/src/fake-telegram.ts';
-import { startMailServer } from '../packages/testkit/src/mail-server.ts';
 import { mailPlatform } from './lib/channel-platforms.ts';
 import { connected, until } from './lib/channels.ts';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
@@ -11,7 +9,7 @@ import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { answerTo, askWith, nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** What channels promise besides surviving kills: each of these proofs drives a daemon that is not killed. */
+/** What channels promise while nothing is killed. */
 export interface ChannelPromiseOptions {
   readonly broken?: string | undefined;
 }

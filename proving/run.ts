@@ -34,7 +34,7 @@ import { timeProofs } from './run-time.ts';
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    /** Of R1, 200 unless given, and of channels, on each platform 900. */
+    /** Number for R1, otherwise 200, and for each platform of channels, otherwise 900. */
     kills: { type: 'string' },
     seed: { type: 'string' },
     'no-write': { type: 'boolean', default: false },

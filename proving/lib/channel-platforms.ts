@@ -1,9 +1,18 @@
-import { type FakeMatrix, startFakeMatrix } from '../../packages/testkit/src/fake-matrix.ts';
-import { startFakeDiscord } from '../../packages/testkit/src/fake-discord.ts';
-import { startFakeSlack } from '../../packages/testkit/src/fake-slack.ts';
-import { type FakeTelegram, startFakeTelegram } from '../../packages/testkit/src/fake-telegram.ts';
-import { hasIrcServer, type IrcServerName, joinIrc, startIrcServer } from '../../packages/testkit/src/irc.ts';
-import { hasMailServer, type MailServer, startMailServer } from '../../packages/testkit/src/mail-server.ts';
+import {
+  type FakeMatrix,
+  type FakeTelegram,
+  hasIrcServer,
+  hasMailServer,
+  type IrcServerName,
+  joinIrc,
+  type MailServer,
+  startFakeDiscord,
+  startFakeMatrix,
+  startFakeSlack,
+  startFakeTelegram,
+  startIrcServer,
+  startMailServer,
+} from '@gatehouse/testkit';
 import { pause } from './daemon.ts';
 
 /** A chat platform with one person, for proofs. */
