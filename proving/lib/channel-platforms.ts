@@ -1,6 +1,5 @@
 import {
   type FakeMatrix,
-  type FakeTelegram,
   hasIrcServer,
   hasMailServer,
   type IrcServerName,
@@ -56,8 +55,8 @@ async function startIrc(name: IrcServerName): Promise<PlatformUnderTest> {
   };
 }
 
-/** One bot of Telegram and one person. */
-export function telegramPlatform(telegram: FakeTelegram): PlatformUnderTest {
+async function startTelegram(): Promise<PlatformUnderTest> {
+  const telegram = await startFakeTelegram();
   return {
     config: { type: 'telegram', token: telegram.token, apiUrl: telegram.url },
     repeats: true,
@@ -157,7 +156,7 @@ const platforms = {
   inspircd: () => startIrc('inspircd'),
   ngircd: () => startIrc('ngircd'),
   email: async () => mailPlatform(await startMailServer()),
-  telegram: async () => telegramPlatform(await startFakeTelegram()),
+  telegram: startTelegram,
   discord: startDiscord,
   slack: startSlack,
   matrix: startMatrix,
