@@ -79,17 +79,16 @@ export async function proveLostConfirmations({ each = 1, broken }: ChannelPromis
   return { wrong };
 }
 
-/** Two conversations of one person at the same time: each answer goes to where its message came from. */
+/** Two conversations of one person at the same time: each answer goes to where its message came from. More than 30 messages a minute would be a flood. */
 export async function proveRoutes({ each = 1, broken }: ChannelPromiseOptions & { readonly each?: number } = {}): Promise<Findings> {
   await using telegram = await startFakeTelegram();
   telegram.chats.addGroup({ id: group, title: 'Lab', members: [ada], bot: 'member' });
   const said = (chat: number) => telegram.chats.said(chat).map(({ text }) => text);
   const wrong: string[] = [];
   let both = Promise.withResolvers<void>();
-  let asked = 0;
+  const asked = new Set<string>();
   const answer = (nonce: string): FakeAnswer => {
-    // Neither ends before both have begun.
-    if ((asked += 1) % 2 === 0) both.resolve();
+    asked.add(nonce);
     return { text: answerTo(nonce), after: both.promise };
   };
   await withDaemon({ channel: { type: 'telegram', token: telegram.token, apiUrl: telegram.url }, answer, broken }, async () => {
@@ -97,8 +96,11 @@ export async function proveRoutes({ each = 1, broken }: ChannelPromiseOptions & 
       both = Promise.withResolvers();
       const [here, there] = [nonceOf(['direct', n]), nonceOf(['group', n])];
       telegram.chats.say(ada, askWith(here));
-      await until(async () => asked % 2 === 1, 'the first message was not asked about');
+      await until(async () => asked.has(here), 'the first message was not asked about');
       telegram.chats.say(ada, `@${telegram.bot.username} ${askWith(there)}`, { chat: group });
+      // Neither ends before both have begun.
+      await until(async () => asked.has(there), 'the second message was not asked about');
+      both.resolve();
       const all = () => [...said(ada.id), ...said(group)].join('\n');
       await until(async () => all().includes(here) && all().includes(there), 'not answered');
       if (!said(ada.id).some((text) => text.includes(here))) wrong.push('an answer to a direct message was sent to a group');

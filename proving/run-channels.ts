@@ -62,7 +62,7 @@ export function channelProofs({ kills, progress }: Pick<ProofOptions, 'progress'
     ...Object.fromEntries(channelPlatforms.map((platform) => [`channels-${platform}`, () => provePlatform(platform, kills, progress)])),
     async 'channels-promises'() {
       const lost = await proveLostConfirmations({ each: 20 });
-      const routes = await proveRoutes({ each: 20 });
+      const routes = await proveRoutes({ each: 10 });
       const silence = await proveSilence();
       const quiet = await proveQuietMailbox();
       const wrong = [...lost.wrong, ...routes.wrong, ...silence.wrong, ...quiet.wrong];
@@ -74,7 +74,7 @@ export function channelProofs({ kills, progress }: Pick<ProofOptions, 'progress'
       const caught = [again, last, deaf, star];
       return {
         promise: 'A lost confirmation never doubles an answer, each answer goes to where its message came from, and a silent connection is noticed',
-        figure: `20 lost confirmations, 20 pairs of conversations, a silent connection and a quiet mailbox: ${wrong.length} wrong`,
+        figure: `20 lost confirmations, 10 pairs of conversations, a silent connection and a quiet mailbox: ${wrong.length} wrong`,
         caught: `a second retry: ${again.wrong.length}; the last route: ${last.wrong.length}; health from sends: ${deaf.wrong.length}; the last mail again: ${star.wrong.length} wrong`,
         good: wrong.length === 0 && caught.every((one) => one.wrong.length > 0),
       };
