@@ -1,3 +1,4 @@
+import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
 import { proveConfigChanges } from './config-changes.ts';
 import { proveConnectedClients } from './connected-clients.ts';
 import { proveDoctorRuns } from './doctor-runs.ts';
@@ -5,6 +6,7 @@ import { proveResetRace } from './e19-reset-race.ts';
 import { proveArrivalOrder } from './e21-arrival-order.ts';
 import { proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
 import { proveHammer } from './hammer.ts';
+import { proveKilledChannels } from './killed-channels.ts';
 import { proveAckedSurvives } from './r1-acked-survives.ts';
 import { proveCatchUp } from './r10-catch-up.ts';
 import { proveStaleOwners } from './r11-stale-owners.ts';
@@ -68,7 +70,16 @@ const finding = (is: boolean, what: string): Findings => (is ? [what] : []);
 const fewJobs = { webhooks: 20, messages: 5, oneShots: 5, recurring: 2, minutes: 10, patienceMin: 20 };
 
 /** Files of broken/ that are not faults: the hook itself, kills, and aids of other proofs. */
-export const aids = ['patch', 'killed-in-config', 'killed-in-delegation', 'killed-in-migration', 'killed-in-turn', 'pausing-doctor', 'virtual-clock'];
+export const aids = [
+  'patch',
+  'killed-in-channel',
+  'killed-in-config',
+  'killed-in-delegation',
+  'killed-in-migration',
+  'killed-in-turn',
+  'pausing-doctor',
+  'virtual-clock',
+];
 
 /** Each broken build, and what its proof finds in it, in the shortest form that does; nothing means that it is not caught. */
 export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Findings>>> = {
@@ -88,6 +99,17 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'blind-to-replaced-files': () => wrongOf(proveReplacedData({ jobs: false, broken: 'blind-to-replaced-files' })),
   'breaker-not-transient': () => wrongOf(proveOutage({ ...fewJobs, broken: 'breaker-not-transient' })),
   'cached-tokens': (seed) => wrongOf(proveStops({ rounds: 1, seed, kinds: ['tokens.revoke'], broken: 'cached-tokens' })),
+  'channel-acks-early': () =>
+    wrongOf(
+      proveKilledChannels({ platform: 'telegram', points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }),
+      /not answered, seen 0 times/,
+    ),
+  'channel-forgets-events': () =>
+    wrongOf(proveKilledChannels({ platform: 'slack', points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
+  'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),
+  'channel-second-retry': () => wrongOf(proveLostConfirmations({ broken: 'channel-second-retry' }), /seen 2 times/),
+  'channel-sends-first': () =>
+    wrongOf(proveKilledChannels({ platform: 'telegram', points: ['answer read'], broken: 'channel-sends-first' }), /answered 2 times/),
   'check-at-start': async () => (await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'check-at-start' })).checks,
   'commands-outlive-stops': (seed) =>
     wrongOf(proveStopCells({ seed, cells: [{ stop: 'run.kill', work: 'command' }], broken: 'commands-outlive-stops' })),
@@ -124,6 +146,8 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'fence-without-policy' }), /ran without an approval/),
   'fifo-lanes': async (seed) =>
     finding(!isFair(await proveFairness({ turns: 2, rounds: 1, clients: 100, seed, broken: 'fifo-lanes' })), 'a flood delays another principal'),
+  'health-from-outbound': () => wrongOf(proveSilence({ broken: 'health-from-outbound' })),
+  'imap-star': () => wrongOf(proveQuietMailbox({ broken: 'imap-star' }), /was not answered/),
   'kill-without-stop': (seed) =>
     wrongOf(proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' }), /(continue|are left) after/),
   'leaking-readers': async () => growthOf(await proveNoGrowth({ requests: 300, streams: 200, warm: 0.5, settleMs: 100, broken: 'leaking-readers' })),

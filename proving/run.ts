@@ -12,6 +12,7 @@ import { straceMissing } from './lib/strace.ts';
 import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
+import { channelProofs } from './run-channels.ts';
 import { transportProofs } from './run-transports.ts';
 import { exhaustionProofs } from './run-exhaustion.ts';
 import { hookProofs } from './run-hooks.ts';
@@ -33,7 +34,8 @@ import { timeProofs } from './run-time.ts';
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    kills: { type: 'string', default: '200' },
+    /** Number for R1, otherwise 200, and for each platform of channels, otherwise 900. */
+    kills: { type: 'string' },
     seed: { type: 'string' },
     'no-write': { type: 'boolean', default: false },
     fresh: { type: 'boolean', default: false },
@@ -49,7 +51,7 @@ const progress = (line: string): void => console.log(line);
 
 const proofs: Proofs = {
   async r1() {
-    const report = await proveAckedSurvives({ rounds: Number(values.kills), seed, progress });
+    const report = await proveAckedSurvives({ rounds: Number(values.kills ?? 200), seed, progress });
     printFindings(problems(report));
     const broken = await proveAckedSurvives({ rounds: 10, seed, broken: 'ack-before-commit', progress });
     return {
@@ -92,6 +94,7 @@ const proofs: Proofs = {
   ...nodeProofs({ seed, progress }),
   ...timeProofs({ seed, progress }),
   ...delegationProofs({ seed, progress }),
+  ...channelProofs({ kills: Number(values.kills ?? 900), progress }),
   ...storageProofs({ seed, progress }),
 };
 

@@ -10,8 +10,8 @@ export type MatrixFault =
   | { readonly is: 'answer'; readonly status: number; readonly body?: object; readonly headers?: Readonly<Record<string, string>> }
   /** The connection ends before the homeserver acts, or after. */
   | { readonly is: 'cutBefore' | 'cutAfter' }
-  /** No answer comes. */
-  | { readonly is: 'hang' };
+  /** No answer comes; `hangAfter`: the homeserver has acted. */
+  | { readonly is: 'hang' | 'hangAfter' };
 
 export interface MatrixRequest {
   readonly method: string;
@@ -333,6 +333,7 @@ export async function startFakeMatrix({ uploadSize = 1_000_000, isOld = false }:
     try {
       const body = await handle(method, url.pathname, url.searchParams, Buffer.concat(chunks), request.headers);
       if (fault?.is === 'cutAfter') return void request.socket.destroy();
+      if (fault?.is === 'hangAfter') return;
       answer(response, 200, body);
     } catch (error) {
       if (!(error instanceof MatrixError)) throw error;

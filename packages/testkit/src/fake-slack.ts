@@ -23,7 +23,9 @@ export type SlackFault =
   | { readonly is: 'page'; readonly text: string }
   | { readonly is: 'cutBefore' }
   | { readonly is: 'cutAfter' }
-  | { readonly is: 'hang' };
+  | { readonly is: 'hang' }
+  /** Slack has acted, and no answer comes. */
+  | { readonly is: 'hangAfter' };
 
 export interface SlackCall {
   readonly method: string;
@@ -358,9 +360,10 @@ export class FakeSlack implements AsyncDisposable {
     const params = Object.fromEntries(new URLSearchParams(body.toString()));
     this.calls.push({ method, params, userAgent: request.headers['user-agent'] ?? '' });
     const fault = this.#faults.get(method)?.shift();
-    if (fault === undefined || fault.is === 'cutAfter') {
+    if (fault === undefined || fault.is === 'cutAfter' || fault.is === 'hangAfter') {
       const answer = this.#answer(method, params, token, request.headers['content-type'] ?? '');
-      return fault === undefined ? sendJson(response, answer) : void response.destroy();
+      if (fault === undefined) return sendJson(response, answer);
+      return fault.is === 'cutAfter' ? void response.destroy() : undefined;
     }
     fail(fault, response);
   }
@@ -444,6 +447,7 @@ function fail(fault: SlackFault, response: ServerResponse): void {
     case 'cutAfter':
       return void response.destroy();
     case 'hang':
+    case 'hangAfter':
   }
 }
 

@@ -14,14 +14,16 @@ import { unprivileged } from './unprivileged.ts';
 
 /**
  * What happens to a mail that is sent over SMTP: refused with a code and a text (at RCPT, or after the final dot), the connection cut before the
- * server asks for the text (354), cut after the final dot without or with the mail delivered, or no answer any more after the final dot.
+ * server asks for the text (354), cut after the final dot without or with the mail delivered, or no answer any more after the final dot, without
+ * or with it delivered.
  */
 export type MailFault =
   | { readonly at: 'recipient' | 'end'; readonly code: number; readonly text: string }
   | 'cut before 354'
   | 'cut after the dot'
   | 'deliver and cut'
-  | 'hang after the dot';
+  | 'hang after the dot'
+  | 'deliver and hang';
 
 /** A real IMAP server (Dovecot) and an SMTP server that delivers into it, on 127.0.0.1. Every name is a mailbox, with the password `pw`. */
 export interface MailServer extends AsyncDisposable {
@@ -150,7 +152,7 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
         for (const { address } of session.envelope.rcptTo)
           await deliver(address.split('@')[0] ?? '', mail, { returnPath: from === false ? '' : from.address });
         if (fault === 'deliver and cut') cut(session);
-        else answer(null, `2.0.0 queued as ${received}`);
+        else if (fault !== 'deliver and hang') answer(null, `2.0.0 queued as ${received}`);
       });
     },
   };
