@@ -6,8 +6,8 @@ buildIn({
   module: 'features/channels/instances/instance.ts',
   replace: [
     {
-      from: 'const dropped = await take(this.name, received, reached);',
-      to: 'const dropped: string[] = []; setTimeout(() => void take(this.name, received, reached), 300);',
+      from: 'const dropped = await take({ instance: this.name, channelType: this.config.type }, received, reached);',
+      to: 'const dropped: string[] = []; setTimeout(() => void take({ instance: this.name, channelType: this.config.type }, received, reached), 300);',
     },
   ],
 });

@@ -127,7 +127,14 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
   };
   const log = { error() {}, warn() {}, info() {}, debug() {} };
   const core = { db, bus, clock, log, traceWork() {} };
-  const senderDeps = { ...core, bootId, beginSend: beginChannelSend, finishSend: finishChannelSend, recoverSends: recoverChannelSends, announceAlert() {} };
+  const senderDeps = {
+    ...core,
+    bootId,
+    beginSend: beginChannelSend,
+    finishSend: finishChannelSend,
+    recoverSends: recoverChannelSends,
+    announceAlert() {},
+  };
   const readFile = () => Promise.resolve(Buffer.from('bytes'));
   const one = new InstanceSender({ ...senderDeps, readFile } as unknown as SenderDeps, {
     instance: 'net',
