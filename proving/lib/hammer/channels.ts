@@ -166,7 +166,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         await writer.write(enqueueParts, { parts: [partOf(names, index), partOf(names, index, 2)] });
         const id = names.id('ob', `${index}-1`);
         const bootId = `${liveBoot}-${side}`;
-        if (valueOf(await writer.write(beginSend, { id, bootId, atMs })) !== true) return;
+        if (valueOf(await writer.write(beginSend, { id, bootId, atMs })) === undefined) return;
         begun += 1;
         const end = valueOf(await writer.write(finishChannelSend, { id, bootId, is: index === 0 ? 'unknown' : 'accepted', atMs }));
         if (end !== undefined) finished += 1;

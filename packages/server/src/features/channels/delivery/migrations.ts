@@ -34,7 +34,7 @@ export const deliveryMigrations: readonly Migration[] = [
         UNIQUE (op_key, part)
       )`,
       // What waits is little; a lane is a conversation of an instance.
-      `CREATE INDEX outbound_message_open ON outbound_message (instance, id) WHERE state IN ('pending', 'sending')`,
+      `CREATE INDEX outbound_message_open ON outbound_message (instance, conversation_id, thread_id, id) WHERE state IN ('pending', 'sending')`,
       `CREATE INDEX outbound_message_by_conversation ON outbound_message (conversation_ref) WHERE conversation_ref IS NOT NULL`,
     ],
   },

@@ -8,7 +8,7 @@ import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { OutgoingFile, PartRow, Sender } from './api.ts';
 import { announceDelivery } from './announce.ts';
-import { beginSend, type LeftSends, readHeads, type SendEnd } from './store.ts';
+import { beginSend, type LeftSends, maxHeads, type PartHead, readHead, readHeads, type SendEnd } from './store.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
@@ -51,11 +51,13 @@ export class InstanceSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #options: SenderOptions;
   readonly #busy = new Map<string, Promise<void>>();
+  /** Conversations that were looked at while a part of them was being sent: there may be another one. */
+  readonly #again = new Set<string>();
   readonly #tokens: TokenBuckets;
   #wake = Promise.withResolvers<void>();
   #failures = 0;
-  /** Monotonic time before which the instance sends nothing. */
-  #pausedUntil = 0;
+  /** There may be more conversations than were read. */
+  #hasMore = false;
 
   constructor(deps: SenderDeps, options: SenderOptions) {
     this.#deps = deps;
@@ -101,41 +103,65 @@ export class InstanceSender implements Sender {
   /** Starts what is due; returns the time until the next is. */
   async #sendHeads(signal: AbortSignal): Promise<number> {
     const { db, clock } = this.#deps;
-    const pauseMs = this.#pausedUntil - clock.monotonic();
-    if (pauseMs > 0) return Math.min(pauseMs, lookMs);
+    const heads = await db.read(readHeads, { instance: this.#options.instance });
+    this.#hasMore = heads.length === maxHeads;
     let nextMs = lookMs;
-    for (const head of await db.read(readHeads, { instance: this.#options.instance })) {
+    for (const head of heads) {
       const lane = laneOf(head);
       const waitMs = head.notBeforeMs - clock.now();
-      if (this.#busy.has(lane) || head.state !== 'pending') continue;
-      if (waitMs > 0) nextMs = Math.min(nextMs, waitMs);
-      else {
-        const sent = this.#send(head, signal).finally(() => {
-          this.#busy.delete(lane);
-          this.wake();
-        });
-        this.#busy.set(lane, sent);
-      }
+      if (this.#busy.has(lane)) this.#again.add(lane);
+      else if (head.state === 'pending' && waitMs > 0) nextMs = Math.min(nextMs, waitMs);
+      else if (head.state === 'pending') this.#busy.set(lane, this.#sendLane(head, lane, signal));
     }
     return nextMs;
   }
 
-  async #send(part: PartRow, signal: AbortSignal): Promise<void> {
+  /** Sends what is due in a conversation, one part after the other. */
+  async #sendLane(head: PartHead, lane: string, signal: AbortSignal): Promise<void> {
+    const { conversationId, threadId } = head;
+    const place = { instance: this.#options.instance, conversationId, threadId };
+    let next: PartHead | undefined = head;
+    do {
+      this.#again.delete(lane);
+      if (next !== undefined) await this.#send(next, lane, signal);
+      next = signal.aborted ? undefined : await this.#dueIn(place);
+    } while (next !== undefined || this.#again.has(lane));
+    this.#busy.delete(lane);
+    if (this.#hasMore && this.#busy.size < maxHeads / 2) this.wake();
+  }
+
+  /** Returns the next part of a conversation when it is due; of one that is due later, the time is read with those of the others. */
+  async #dueIn(place: Parameters<typeof readHead.run>[1]): Promise<PartHead | undefined> {
+    const { db, clock, log } = this.#deps;
+    try {
+      const head = await db.read(readHead, place);
+      if (head?.state === 'pending' && head.notBeforeMs <= clock.now()) return head;
+      if (head === undefined) return undefined;
+    } catch (error) {
+      log.error({ err: error, instance: place.instance }, 'Failed to read the messages to a channel; they are read again');
+    }
+    this.wake();
+    return undefined;
+  }
+
+  async #send({ id }: PartHead, lane: string, signal: AbortSignal): Promise<void> {
     const { db, clock, log, bootId } = this.#deps;
     try {
-      await this.#tokens.take(laneOf(part), signal);
-      if (signal.aborted || !(await db.write(beginSend, { id: part.id, bootId, atMs: clock.now() }))) return;
+      await this.#tokens.take(lane, signal);
+      if (signal.aborted) return;
+      const part = await db.write(beginSend, { id, bootId, atMs: clock.now() });
+      if (part === undefined) return;
       const startedAtMs = clock.now();
       const end = this.#isKeyKnown(part)
         ? this.#endOf(await this.#sendOnce(part, signal), part)
         : this.#endOfLookUp(await this.#lookUp(part, signal), part);
       if (end.is === 'accepted') this.#options.onSent();
-      await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
+      await this.#finish({ id, bootId, ...end, atMs: clock.now() }, signal);
       announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });
       if (end.is !== 'retry') this.#trace(part, end, startedAtMs);
     } catch (error) {
       // A part that is left as `sending` is `unknown` at the next start.
-      log.error({ err: error, deliveryId: part.id }, 'Failed to store what became of a message');
+      log.error({ err: error, deliveryId: id }, 'Failed to store what became of a message');
       await sleep(clock, retryMs, signal);
     }
   }
@@ -229,7 +255,7 @@ export class InstanceSender implements Sender {
     this.#failures = retryAfterMs === undefined ? this.#failures + 1 : 0;
     const isPaused = this.#failures >= failuresUntilPause || scope === 'instance';
     const pauseMs = retryAfterMs ?? Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#failures - failuresUntilPause));
-    if (isPaused) this.#pausedUntil = clock.monotonic() + pauseMs;
+    if (isPaused) this.#tokens.hold(pauseMs);
     if (!isPaused && attempts + 1 >= maxAttempts)
       return { is: ambiguousSinceMs === null ? 'rejected' : 'unknown', errorKind: 'attempts', error: text };
     const ladder = ladderMs[Math.min(attempts, ladderMs.length - 1)] ?? 0;
@@ -311,7 +337,7 @@ type PartEnd = Omit<SendEnd, 'id' | 'bootId' | 'atMs'>;
 /** It was not found once. */
 const absentOnce = 'absent';
 
-const laneOf = ({ conversationId, threadId }: PartRow): string => JSON.stringify([conversationId, threadId]);
+const laneOf = ({ conversationId, threadId }: PartHead): string => JSON.stringify([conversationId, threadId]);
 const keyOf = ({ opKey, part }: PartRow): string => `${opKey}/${part}`;
 const spread = (ms: number): number => Math.round(ms / 2) + randomInt(Math.ceil(ms / 2) + 1);
 

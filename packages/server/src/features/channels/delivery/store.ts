@@ -58,6 +58,7 @@ const countOpen = query<object, { n: number }>(({ db, sql }) =>
 
 /** Stores the parts of a message for sending, in the transaction of what it reports. A repeat under the same key stores nothing. */
 export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<void> {
+  if (parts.length === 0) return;
   const open = (await tx.get(countOpen, {}))?.n ?? 0;
   const full = { state: 'rejected', errorKind: 'queue_full', error: `More than ${maxOpen} messages wait to be sent` } as const;
   for (const part of parts) await tx.run(insert, open < maxOpen ? part : { ...part, ...full, endedAtMs: part.createdAtMs });
@@ -67,20 +68,47 @@ export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<void>
 export const enqueueParts = operation('delivery.enqueue', (tx, { parts }: { readonly parts: readonly PartRow[] }) => addParts(tx, parts));
 
 const byId = query<{ id: string }, PartRow>(({ db, p }) => db.selectFrom('outboundMessage').select(columns).where('id', '=', p('id')).forUpdate());
-const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
+/** The first open part of a conversation: what is needed to know when it is due. */
+export type PartHead = Pick<PartRow, 'id' | 'conversationId' | 'threadId' | 'state' | 'notBeforeMs'>;
+
+/** Conversations that are looked at together. */
+export const maxHeads = 256;
+const headColumns = ['id', 'conversationId', 'threadId', 'state', 'notBeforeMs'] as const;
+
+const heads = query<{ instance: string }, PartHead>(({ db, sql, p }) =>
   db
     .selectFrom('outboundMessage')
-    .select(columns)
+    .select(headColumns)
     .where(
       sql<boolean>`id in (select min(id) from outbound_message where instance = ${p('instance')} and state in ('pending', 'sending')
         group by conversation_id, thread_id)`,
     )
+    .orderBy('notBeforeMs')
     .orderBy('id')
-    .limit(256),
+    .limit(maxHeads),
 );
 
-/** Returns the oldest open part of each conversation of an instance. */
-export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartRow[]> => tx.all(heads, input));
+/** Returns the oldest open part of each conversation of an instance, those that are due first. */
+export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartHead[]> => tx.all(heads, input));
+
+const headOfLane = query<{ instance: string; conversationId: string; threadId: string | null }, PartHead>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(headColumns)
+    .where('instance', '=', p('instance'))
+    .where('conversationId', '=', p('conversationId'))
+    .where(sql<boolean>`thread_id is not distinct from ${p('threadId', 'text')}`)
+    .where(sql<boolean>`state in ('pending', 'sending')`)
+    .orderBy('id')
+    .limit(1),
+);
+
+/** Returns the oldest open part of one conversation. */
+export const readHead = operation(
+  'delivery.head',
+  (tx, input: { readonly instance: string; readonly conversationId: string; readonly threadId: string | null }): Promise<PartHead | undefined> =>
+    tx.get(headOfLane, input),
+);
 
 const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p }) =>
   db
@@ -90,18 +118,18 @@ const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p 
     .where('state', '=', 'pending'),
 );
 
-/** Claims a part, before anything of it leaves; false when it is not pending any more, or too old, which ends it. */
+/** Claims a part, before anything of it leaves; returns it as it was. Undefined when it is not pending any more, or too old, which ends it. */
 export const beginSend = operation(
   'delivery.begin',
-  async (tx, { id, bootId, atMs }: { readonly id: string; readonly bootId: string; readonly atMs: number }): Promise<boolean> => {
+  async (tx, { id, bootId, atMs }: { readonly id: string; readonly bootId: string; readonly atMs: number }): Promise<PartRow | undefined> => {
     const row = await tx.get(byId, { id });
-    if (row?.state !== 'pending') return false;
+    if (row?.state !== 'pending') return undefined;
     if (row.expiresAtMs <= atMs) {
       const state = row.ambiguousSinceMs === null ? 'expired' : 'unknown';
       await endMessage(tx, row, { state, errorKind: row.errorKind ?? 'expired', error: row.error ?? 'It could not be sent in time', atMs });
-      return false;
+      return undefined;
     }
-    return (await tx.run(begin, { id, bootId, atMs })).changes > 0;
+    return (await tx.run(begin, { id, bootId, atMs })).changes > 0 ? row : undefined;
   },
 );
 
@@ -362,4 +390,4 @@ export async function forgetParts(tx: Tx, input: { readonly conversationRef: str
   await tx.run(forget, input);
 }
 
-export const deliveryOperations = [enqueueParts, readHeads, beginSend, countStages, listParts, decidePart, pruneParts, oldestPart];
+export const deliveryOperations = [enqueueParts, readHeads, readHead, beginSend, countStages, listParts, decidePart, pruneParts, oldestPart];
