@@ -51,7 +51,7 @@ export class InstanceSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #options: SenderOptions;
   readonly #busy = new Map<string, Promise<void>>();
-  /** Conversations that were looked at while a part of them was being sent: there may be another one. */
+  /** Conversations with a part that was due when they were looked at, while one of them was being sent. */
   readonly #again = new Set<string>();
   readonly #tokens: TokenBuckets;
   #wake = Promise.withResolvers<void>();
@@ -109,9 +109,10 @@ export class InstanceSender implements Sender {
     for (const head of heads) {
       const lane = laneOf(head);
       const waitMs = head.notBeforeMs - clock.now();
-      if (this.#busy.has(lane)) this.#again.add(lane);
-      else if (head.state === 'pending' && waitMs > 0) nextMs = Math.min(nextMs, waitMs);
-      else if (head.state === 'pending') this.#busy.set(lane, this.#sendLane(head, lane, signal));
+      if (head.state !== 'pending') continue;
+      if (waitMs > 0) nextMs = Math.min(nextMs, waitMs);
+      else if (this.#busy.has(lane)) this.#again.add(lane);
+      else this.#busy.set(lane, this.#sendLane(head, lane, signal));
     }
     return nextMs;
   }
