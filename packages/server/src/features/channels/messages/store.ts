@@ -261,6 +261,21 @@ const pairingOf = query<{ instance: string; senderId: string }, PairingRow>(({ d
   db.selectFrom('channelPairing').select(pairingColumns).where('instance', '=', p('instance')).where('senderId', '=', p('senderId')),
 );
 
+const pairingsOf = query<{ instance: string; senderIds: string }, PairingRow>(({ db, json, p }) =>
+  db
+    .selectFrom('channelPairing')
+    .select(pairingColumns)
+    .where('instance', '=', p('instance'))
+    .where('senderId', 'in', json.texts(p('senderIds'))),
+);
+
+/** Returns the pairings of senders, pending or approved. */
+export const findPairings = operation(
+  'channels.findPairings',
+  (tx, { instance, senderIds }: { readonly instance: string; readonly senderIds: readonly string[] }): Promise<PairingRow[]> =>
+    tx.all(pairingsOf, { instance, senderIds: JSON.stringify(senderIds) }),
+);
+
 /** Returns the pairing of a sender, pending or approved. */
 export const findPairing = operation('channels.findPairing', (tx, input: { readonly instance: string; readonly senderId: string }) =>
   tx.get(pairingOf, input),
@@ -416,6 +431,7 @@ export async function forgetMessages(tx: Tx, input: { readonly conversationRef: 
 
 export const channelMessageOperations = [
   findPairing,
+  findPairings,
   approvePairing,
   removePairing,
   listPairings,
