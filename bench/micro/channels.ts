@@ -338,7 +338,7 @@ const parts = {
   beside: () => measureBeside(200),
   path: () => measurePath(300, 5),
   lines: () => measureLines(40),
-  idle: () => measureIdle(10, 2),
+  idle: () => measureIdle(10, 3),
 };
 type Part = keyof typeof parts;
 
