@@ -95,7 +95,7 @@ async function measureIntake(messages: number): Promise<void> {
 }
 
 /** Turns of a caller while 200 conversations are answered, whose model streams for a second. */
-async function measureBeside(conversations: number): Promise<void> {
+async function measureTurns(conversations: number): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const api = stack.use(await startBotApi());
   const { target } = await startDaemon(stack, { bot: channelOf(api, { agent: 'slow' }) });
@@ -109,19 +109,19 @@ async function measureBeside(conversations: number): Promise<void> {
   const alone: number[] = [];
   for (let index = 0; index < 100; index += 1) alone.push(await turn());
   api.say('What is new in the house today?', conversations);
-  const beside: number[] = [];
-  while (api.sent() < conversations) beside.push(await turn());
+  const loaded: number[] = [];
+  while (api.sent() < conversations) loaded.push(await turn());
   const at = (of: readonly number[], share: number) =>
     percentile(
       of.toSorted((a, b) => a - b),
       share,
     );
-  print(`a turn beside ${conversations} conversations`, {
-    turns: beside.length,
+  print(`a turn next to ${conversations} conversations`, {
+    turns: loaded.length,
     'alone p50 ms': at(alone, 0.5),
     'alone p99 ms': at(alone, 0.99),
-    'beside p50 ms': at(beside, 0.5),
-    'beside p99 ms (must 250)': at(beside, 0.99),
+    'loaded p50 ms': at(loaded, 0.5),
+    'loaded p99 ms (must 250)': at(loaded, 0.99),
   });
 }
 
@@ -335,7 +335,7 @@ const parts = {
     await measureOutbox(10_000, 200);
     await measureOutbox(2_000, 1);
   },
-  beside: () => measureBeside(200),
+  turns: () => measureTurns(200),
   path: () => measurePath(300, 5),
   lines: () => measureLines(40),
   idle: () => measureIdle(10, 3),

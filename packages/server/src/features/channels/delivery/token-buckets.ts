@@ -4,7 +4,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 type Ticking = Pick<Clock, 'monotonic' | 'after'>;
 type Plan = Pick<RatePlan, 'burst' | 'perSecond'>;
 
-/** Gives tokens in the order in which they were asked for, with one timer for all who wait. */
+/** Grants tokens in the order in which they were asked for, with one timer for all who wait. */
 class Bucket {
   readonly #plan: Plan;
   readonly #clock: Ticking;
@@ -31,22 +31,22 @@ class Bucket {
     };
     signal.addEventListener('abort', leave, { once: true });
     this.#waiting.add(resolve);
-    if (this.#cancel === undefined) this.#give();
+    if (this.#cancel === undefined) this.#grant();
     await promise;
     signal.removeEventListener('abort', leave);
   }
 
-  /** Gives nothing for so long. */
+  /** Grants nothing for so long. */
   hold(ms: number): void {
     this.#heldUntil = Math.max(this.#heldUntil, this.#clock.monotonic() + ms);
   }
 
-  #give(): void {
+  #grant(): void {
     this.#stopTimer();
     for (const go of this.#waiting) {
       const waitMs = this.#waitMs();
       if (waitMs > 0) {
-        this.#cancel = this.#clock.after(waitMs, () => this.#give());
+        this.#cancel = this.#clock.after(waitMs, () => this.#grant());
         return;
       }
       this.#tokens -= 1;
@@ -92,7 +92,7 @@ export class TokenBuckets {
     await this.#all.take(signal);
   }
 
-  /** Nothing is sent for so long, whoever waits already. */
+  /** Nothing is sent for so long, also nothing that waits already. */
   hold(ms: number): void {
     this.#all.hold(ms);
   }
