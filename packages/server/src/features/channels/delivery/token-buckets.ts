@@ -92,7 +92,7 @@ export class TokenBuckets {
     await this.#all.take(signal);
   }
 
-  /** Nothing is sent for so long, also nothing that waits already. */
+  /** Nothing is sent for so long, also nothing that was queued before. */
   hold(ms: number): void {
     this.#all.hold(ms);
   }
