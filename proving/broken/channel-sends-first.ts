@@ -1,15 +1,16 @@
 import { buildIn } from './patch.ts';
 
 /** A message is marked as being sent after it was sent. */
-const begin = 'await db.write(beginSend, { id: part.id, bootId, atMs: clock.now() })';
+const finish = 'await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);';
 buildIn({
   name: 'channel-sends-first',
   module: 'features/channels/delivery/sender.ts',
   replace: [
-    { from: `if (signal.aborted || !(${begin})) return;`, to: 'if (signal.aborted) return;' },
     {
-      from: 'await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);',
-      to: `${begin}; await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);`,
+      from: 'if (part === undefined) return;',
+      to: `if (part === undefined) return;
+      await this.#finish({ id: part.id, bootId, is: 'retry', isFree: true, atMs: clock.now() }, signal);`,
     },
+    { from: finish, to: `await db.write(beginSend, { id: part.id, bootId, atMs: clock.now() }); ${finish}` },
   ],
 });

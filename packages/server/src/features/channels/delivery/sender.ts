@@ -157,7 +157,7 @@ export class InstanceSender implements Sender {
         ? this.#endOf(await this.#sendOnce(part, signal), part)
         : this.#endOfLookUp(await this.#lookUp(part, signal), part);
       if (end.is === 'accepted') this.#options.onSent();
-      await this.#finish({ id, bootId, ...end, atMs: clock.now() }, signal);
+      await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
       announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });
       if (end.is !== 'retry') this.#trace(part, end, startedAtMs);
     } catch (error) {
