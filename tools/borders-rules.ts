@@ -66,6 +66,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
   },
   { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/knowledge\/memory)\//, reason: 'measures parts alone' },
   {
+    from: /^bench\/micro\/channels\.ts$/,
+    to: /^packages\/server\/src\/(channels\/(port|irc\/line|telegram\/platform)|features\/channels\/delivery\/\w+|transactions\/channel-sends)\.ts$/,
+    reason: 'measures parts alone',
+  },
+  {
     from: /^bench\/micro\/postgres\.ts$/,
     to: /^packages\/server\/src\/(transactions\/commit-turn|features\/(conversations\/turns|operations\/nodes)\/migrations)\.ts$/,
     reason: 'commits turns without a daemon',

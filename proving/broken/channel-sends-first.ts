@@ -5,7 +5,11 @@ buildIn({
   name: 'channel-sends-first',
   module: 'features/channels/delivery/sender.ts',
   replace: [
-    { from: 'if (signal.aborted || !(await this.#begin(part))) return;', to: 'if (signal.aborted) return;' },
+    {
+      from: 'if (part === undefined) return;',
+      to: `if (part === undefined) return;
+      await this.#finish({ id: part.id, bootId, is: 'retry', isFree: true, atMs: clock.now() }, signal);`,
+    },
     {
       from: 'const alert = await db.write(finishSend, end);',
       to: `const { beginSend } = this.#deps;

@@ -1,3 +1,4 @@
+import { Agent } from '../kernel/undici.ts';
 import type { WireClock } from './port.ts';
 
 /** A request that got no complete answer. */
@@ -36,6 +37,9 @@ const before = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
+/** Without time limits: while a poll waits for messages, those of the library would wake the process twice a second. Ours end each request. */
+const untimed: object = { dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0 }) };
+
 /**
  * Returns a `fetch` that reads every answer to its end, with a limit of size and time, follows no redirect, and rejects with `RequestFailed`. Its
  * errors never contain the address, which has secrets on some platforms.
@@ -47,7 +51,7 @@ export function createFetch({ clock, timeoutMs, maxBytes }: FetchOptions): typeo
     const cancel = clock.after(timeoutMs, () => stopping.abort());
     let answered = false;
     try {
-      const response = await fetch(input, { ...init, signal, redirect: 'manual' });
+      const response = await fetch(input, { ...init, ...untimed, signal, redirect: 'manual' });
       answered = true;
       const body = await readAll(response, maxBytes);
       return new Response(isEmpty(response.status) ? null : body, {

@@ -4,6 +4,7 @@
 // CommonJS, and a bundle that imports it on demand gets no named exports from it; this module provides them in both cases.
 import request from 'undici/lib/api/api-request.js';
 import buildConnector from 'undici/lib/core/connect.js';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
@@ -11,4 +12,4 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 // As the entry point does with all of its methods.
 Object.assign(Dispatcher.prototype, { request });
 
-export { buildConnector, Client, Pool };
+export { Agent, buildConnector, Client, Pool };

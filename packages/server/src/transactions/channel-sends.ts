@@ -17,19 +17,20 @@ import { operation, type Tx } from '../kernel/db/operation.ts';
 
 /** What became of a part that was to be sent: `ended` when it could not be sent any more. */
 export type SendStart =
-  | { readonly is: 'begun' | 'taken' }
-  | { readonly is: 'ended'; readonly state: PartRow['state']; readonly alert: InboxMessage | undefined };
+  | { readonly is: 'taken' }
+  | { readonly is: 'begun'; readonly part: PartRow }
+  | { readonly is: 'ended'; readonly part: PartRow; readonly alert: InboxMessage | undefined };
 
 /** Claims a part, before anything of it leaves; one that is too old, or for another platform, ends, which is reported. */
 export const beginChannelSend = operation('delivery.begin', async (tx, input: SendBegin): Promise<SendStart> => {
   const row = await beginSend(tx, input);
   if (row === undefined) return { is: 'taken' };
-  if (row.state === 'sending') return { is: 'begun' };
+  if (row.state === 'sending') return { is: 'begun', part: row };
   const report =
     row.state === 'expired'
       ? alertOfExpired(tx, row, input.atMs)
       : alert(tx, row, row.state === 'unknown' ? 'unknown' : 'rejected', row.error ?? '', input.atMs);
-  return { is: 'ended', state: row.state, alert: await report };
+  return { is: 'ended', part: row, alert: await report };
 });
 
 /** Stores what became of a send; returns the alert about one that failed, or may have. Nothing happens when another process sends it. */

@@ -14,21 +14,22 @@ const unescaped: Readonly<Record<string, string>> = { ':': ';', s: ' ', '\\': '\
 
 /** Parses a line without its end; undefined when it has no command. */
 export function parseLine(text: string): Line | undefined {
-  let rest = text;
+  let at = 0;
   const take = (): string => {
-    const end = rest.indexOf(' ');
-    const word = end === -1 ? rest : rest.slice(0, end);
-    rest = end === -1 ? '' : rest.slice(end + 1).replace(/^ +/, '');
+    const end = text.indexOf(' ', at);
+    const word = text.slice(at, end === -1 ? undefined : end);
+    at = end === -1 ? text.length : end;
+    while (text[at] === ' ') at += 1;
     return word;
   };
-  const tags = rest.startsWith('@') ? parseTags(take().slice(1)) : noTags;
-  const source = rest.startsWith(':') ? take().slice(1) : '';
+  const tags = text.startsWith('@') ? parseTags(take().slice(1)) : noTags;
+  const source = text[at] === ':' ? take().slice(1) : '';
   const command = take().toUpperCase();
   if (!/^(?:[A-Z]+|\d{3})$/.test(command)) return undefined;
   const params: string[] = [];
-  while (rest !== '') {
-    if (rest.startsWith(':')) {
-      params.push(rest.slice(1));
+  while (at < text.length) {
+    if (text[at] === ':') {
+      params.push(text.slice(at + 1));
       break;
     }
     params.push(take());
@@ -39,12 +40,10 @@ export function parseLine(text: string): Line | undefined {
 function parseTags(text: string): ReadonlyMap<string, string> {
   const tags = new Map<string, string>();
   for (const tag of text.split(';')) {
-    const [name = '', ...value] = tag.split('=');
-    if (name !== '')
-      tags.set(
-        name,
-        value.join('=').replaceAll(/\\(.?)/gs, (_all, char: string) => unescaped[char] ?? char),
-      );
+    const end = tag.indexOf('=');
+    const name = end === -1 ? tag : tag.slice(0, end);
+    const value = end === -1 ? '' : tag.slice(end + 1);
+    if (name !== '') tags.set(name, value.includes('\\') ? value.replaceAll(/\\(.?)/gs, (_all, char: string) => unescaped[char] ?? char) : value);
   }
   return tags;
 }

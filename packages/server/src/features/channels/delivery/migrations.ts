@@ -54,4 +54,11 @@ export const deliveryMigrations: readonly Migration[] = [
     id: '220-outbound-endpoints',
     up: [`CREATE INDEX outbound_message_by_endpoint ON outbound_message (instance, conversation_id)`],
   },
+  {
+    id: '232-outbound-lanes',
+    up: [
+      'DROP INDEX outbound_message_open',
+      `CREATE INDEX outbound_message_open ON outbound_message (instance, conversation_id, thread_id, id) WHERE state IN ('pending', 'sending')`,
+    ],
+  },
 ];

@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto';
-import type { DeliveryState } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Adapter, Button, LookUp, OutgoingPart, Platform, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
@@ -9,7 +8,7 @@ import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { OutgoingFile, PartRow, Sender } from './api.ts';
 import { announceDelivery } from './announce.ts';
-import { type LeftSends, readHeads, type SendBegin, type SendEnd } from './store.ts';
+import { type LeftSends, maxHeads, type PartHead, readHead, readHeads, type SendBegin, type SendEnd } from './store.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
@@ -17,7 +16,9 @@ export interface SenderDeps extends Core {
   /** Claims a part, before anything of it leaves; one that is too old, or for another platform, ends with an alert. */
   readonly beginSend: Operation<
     SendBegin,
-    { readonly is: 'begun' | 'taken' } | { readonly is: 'ended'; readonly state: DeliveryState; readonly alert: InboxMessage | undefined }
+    | { readonly is: 'taken' }
+    | { readonly is: 'begun'; readonly part: PartRow }
+    | { readonly is: 'ended'; readonly part: PartRow; readonly alert: InboxMessage | undefined }
   >;
   /** Stores what became of a send; returns the alert about one that failed. */
   readonly finishSend: Operation<SendEnd, InboxMessage | undefined>;
@@ -60,12 +61,14 @@ export class InstanceSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #options: SenderOptions;
   readonly #busy = new Map<string, Promise<void>>();
+  /** Conversations with a part that was due when they were looked at, while one of them was being sent. */
+  readonly #again = new Set<string>();
   readonly #tokens: TokenBuckets;
   readonly #retries = new Map<string, Retry>();
   #wake = Promise.withResolvers<void>();
   #failures = 0;
-  /** Monotonic time before which the instance sends nothing. */
-  #pausedUntil = 0;
+  /** There may be more conversations than were read. */
+  #hasMore = false;
 
   constructor(deps: SenderDeps, options: SenderOptions) {
     this.#deps = deps;
@@ -110,32 +113,56 @@ export class InstanceSender implements Sender {
 
   /** Starts what is due; returns the time until the next is. */
   async #sendHeads(signal: AbortSignal): Promise<number> {
-    const { db, clock } = this.#deps;
-    const pauseMs = this.#pausedUntil - clock.monotonic();
-    if (pauseMs > 0) return Math.min(pauseMs, lookMs);
+    const { db } = this.#deps;
+    const heads = await db.read(readHeads, { instance: this.#options.instance });
+    this.#hasMore = heads.length === maxHeads;
     let nextMs = lookMs;
-    for (const head of await db.read(readHeads, { instance: this.#options.instance })) {
+    for (const head of heads) {
       const lane = laneOf(head);
-      const dueAt = this.#retries.get(head.id)?.dueAt ?? Number.POSITIVE_INFINITY;
-      const waitMs = Math.min(head.notBeforeMs - clock.now(), dueAt - clock.monotonic());
-      if (this.#busy.has(lane) || head.state !== 'pending') continue;
+      const waitMs = this.#waitMs(head);
+      if (head.state !== 'pending') continue;
       if (waitMs > 0) nextMs = Math.min(nextMs, waitMs);
-      else {
-        const sent = this.#send(head, signal).finally(() => {
-          this.#busy.delete(lane);
-          this.wake();
-        });
-        this.#busy.set(lane, sent);
-      }
+      else if (this.#busy.has(lane)) this.#again.add(lane);
+      else this.#busy.set(lane, this.#sendLane(head, lane, signal));
     }
     return nextMs;
   }
 
-  async #send(part: PartRow, signal: AbortSignal): Promise<void> {
+  /** Sends what is due in a conversation, one part after the other. */
+  async #sendLane(head: PartHead, lane: string, signal: AbortSignal): Promise<void> {
+    const { conversationId, threadId } = head;
+    const place = { instance: this.#options.instance, conversationId, threadId };
+    let next: PartHead | undefined = head;
+    do {
+      this.#again.delete(lane);
+      if (next !== undefined) await this.#send(next, lane, signal);
+      next = signal.aborted ? undefined : await this.#dueIn(place);
+    } while (next !== undefined || this.#again.has(lane));
+    this.#busy.delete(lane);
+    if (this.#hasMore && this.#busy.size < maxHeads / 2) this.wake();
+  }
+
+  /** Returns the next part of a conversation when it is due; of one that is due later, the time is read with those of the others. */
+  async #dueIn(place: Parameters<typeof readHead.run>[1]): Promise<PartHead | undefined> {
+    const { db, log } = this.#deps;
+    try {
+      const head = await db.read(readHead, place);
+      if (head?.state === 'pending' && this.#waitMs(head) <= 0) return head;
+      if (head === undefined) return undefined;
+    } catch (error) {
+      log.error({ err: error, instance: place.instance }, 'Failed to read the messages to a channel; they are read again');
+    }
+    this.wake();
+    return undefined;
+  }
+
+  async #send({ id }: PartHead, lane: string, signal: AbortSignal): Promise<void> {
     const { clock, log, bootId } = this.#deps;
     try {
-      await this.#tokens.take(laneOf(part), signal);
-      if (signal.aborted || !(await this.#begin(part))) return;
+      await this.#tokens.take(lane, signal);
+      if (signal.aborted) return;
+      const part = await this.#begin(id);
+      if (part === undefined) return;
       const [startedAtMs, startedAt] = [clock.now(), clock.monotonic()];
       const end = this.#isKeyKnown(part)
         ? this.#endOf(await this.#sendOnce(part, signal), { ...part, begunAtMs: startedAtMs })
@@ -147,22 +174,29 @@ export class InstanceSender implements Sender {
       if (end.is !== 'retry') this.#trace(part, end, startedAtMs);
     } catch (error) {
       // A part that is left as `sending` is `unknown` at the next start.
-      log.error({ err: error, deliveryId: part.id }, 'Failed to store what became of a message');
+      log.error({ err: error, deliveryId: id }, 'Failed to store what became of a message');
       await sleep(clock, retryMs, signal);
     }
   }
 
-  /** Claims a part; false when it is not pending any more, or too old. */
-  async #begin(part: PartRow): Promise<boolean> {
+  /** Returns the time until a part is due, by the sooner of two clocks: nothing waits longer when the wall clock is set. */
+  #waitMs({ id, notBeforeMs }: PartHead): number {
+    const { clock } = this.#deps;
+    const dueAt = this.#retries.get(id)?.dueAt ?? Number.POSITIVE_INFINITY;
+    return Math.min(notBeforeMs - clock.now(), dueAt - clock.monotonic());
+  }
+
+  /** Claims a part; undefined when it is not pending any more, or too old. */
+  async #begin(id: string): Promise<PartRow | undefined> {
     const { db, clock, bootId, beginSend } = this.#deps;
     const { channelType } = this.#options.platform.capabilities;
-    const start = await db.write(beginSend, { id: part.id, channelType, bootId, atMs: clock.now(), ageNowMs: clock.ageNow() });
-    if (start.is === 'ended') {
-      this.#retries.delete(part.id);
-      if (start.alert !== undefined) this.#deps.announceAlert(start.alert);
-      announceDelivery(this.#deps, { ...part, state: start.state });
-    }
-    return start.is === 'begun';
+    const start = await db.write(beginSend, { id, channelType, bootId, atMs: clock.now(), ageNowMs: clock.ageNow() });
+    if (start.is === 'taken') return undefined;
+    if (start.is === 'begun') return start.part;
+    this.#retries.delete(id);
+    if (start.alert !== undefined) this.#deps.announceAlert(start.alert);
+    announceDelivery(this.#deps, start.part);
+    return undefined;
   }
 
   /** Keeps the times of a retry by the clock that nobody sets. */
@@ -284,7 +318,7 @@ export class InstanceSender implements Sender {
     this.#failures = retryAfterMs === undefined ? this.#failures + 1 : 0;
     const isPaused = this.#failures >= failuresUntilPause || scope === 'instance';
     const pauseMs = retryAfterMs ?? Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#failures - failuresUntilPause));
-    if (isPaused) this.#pausedUntil = clock.monotonic() + pauseMs;
+    if (isPaused) this.#tokens.hold(pauseMs);
     if (!isPaused && attempts + 1 >= maxAttempts)
       return { is: ambiguousSinceMs === null ? 'rejected' : 'unknown', errorKind: 'attempts', error: text };
     const ladder = ladderMs[Math.min(attempts, ladderMs.length - 1)] ?? 0;
@@ -373,6 +407,6 @@ type PartEnd = Omit<SendEnd, 'id' | 'bootId' | 'atMs'>;
 /** It was not found once. */
 const absentOnce = 'absent';
 
-const laneOf = ({ conversationId, threadId }: PartRow): string => JSON.stringify([conversationId, threadId]);
+const laneOf = ({ conversationId, threadId }: PartHead): string => JSON.stringify([conversationId, threadId]);
 const keyOf = ({ opKey, part }: PartRow): string => `${opKey}/${part}`;
 const spread = (ms: number): number => Math.round(ms / 2) + randomInt(Math.ceil(ms / 2) + 1);

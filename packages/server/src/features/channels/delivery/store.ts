@@ -59,6 +59,7 @@ const countOpen = query<object, { n: number }>(({ db, sql }) =>
 
 /** Stores the parts of a message for sending, in the transaction of what it reports. A repeat under the same key stores nothing; returns whether it is new. */
 export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<boolean> {
+  if (parts.length === 0) return false;
   const open = (await tx.get(countOpen, {}))?.n ?? 0;
   const full = { state: 'rejected', errorKind: 'queue_full', error: `More than ${maxOpen} messages wait to be sent` } as const;
   let added = 0;
@@ -72,10 +73,17 @@ export const enqueueParts = operation('delivery.enqueue', async (tx, { parts }: 
 });
 
 const byId = query<{ id: string }, PartRow>(({ db, p }) => db.selectFrom('outboundMessage').select(columns).where('id', '=', p('id')).forUpdate());
-const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
+/** The first open part of a conversation: what is needed to know when it is due. */
+export type PartHead = Pick<PartRow, 'id' | 'conversationId' | 'threadId' | 'state' | 'notBeforeMs'>;
+
+/** Conversations that are looked at together. */
+export const maxHeads = 256;
+const headColumns = ['id', 'conversationId', 'threadId', 'state', 'notBeforeMs'] as const;
+
+const heads = query<{ instance: string }, PartHead>(({ db, sql, p }) =>
   db
     .selectFrom('outboundMessage')
-    .select(columns)
+    .select(headColumns)
     .where(
       sql<boolean>`id in (select min(id) from outbound_message where instance = ${p('instance')} and state in ('pending', 'sending')
         group by conversation_id, thread_id)`,
@@ -83,11 +91,30 @@ const heads = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
     // A part that is not due keeps no other one from being read.
     .orderBy('notBeforeMs')
     .orderBy('id')
-    .limit(256),
+    .limit(maxHeads),
 );
 
-/** Returns the oldest open part of each conversation of an instance, by the time at which each is due. */
-export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartRow[]> => tx.all(heads, input));
+/** Returns the oldest open part of each conversation of an instance, those that are due first. */
+export const readHeads = operation('delivery.heads', (tx, input: { readonly instance: string }): Promise<PartHead[]> => tx.all(heads, input));
+
+const headOfLane = query<{ instance: string; conversationId: string; threadId: string | null }, PartHead>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(headColumns)
+    .where('instance', '=', p('instance'))
+    .where('conversationId', '=', p('conversationId'))
+    .where(sql<boolean>`thread_id is not distinct from ${p('threadId', 'text')}`)
+    .where(sql<boolean>`state in ('pending', 'sending')`)
+    .orderBy('id')
+    .limit(1),
+);
+
+/** Returns the oldest open part of one conversation. */
+export const readHead = operation(
+  'delivery.head',
+  (tx, input: { readonly instance: string; readonly conversationId: string; readonly threadId: string | null }): Promise<PartHead | undefined> =>
+    tx.get(headOfLane, input),
+);
 
 const begin = query<{ id: string; bootId: string; atMs: number }>(({ db, sql, p }) =>
   db
@@ -409,4 +436,4 @@ export async function forgetParts(tx: Tx, input: { readonly conversationRef: str
   await tx.run(forget, input);
 }
 
-export const deliveryOperations = [enqueueParts, readKnownEndpoint, readHeads, countStages, listParts, decidePart, oldestPart];
+export const deliveryOperations = [enqueueParts, readKnownEndpoint, readHeads, readHead, countStages, listParts, decidePart, oldestPart];

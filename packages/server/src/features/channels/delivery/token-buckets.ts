@@ -1,10 +1,72 @@
 import type { RatePlan } from '../../../channels/port.ts';
 import type { Clock } from '../../../kernel/clock.ts';
-import { sleep } from '../../../kernel/timers.ts';
 
-interface Bucket {
-  tokens: number;
-  filledAt: number;
+type Ticking = Pick<Clock, 'monotonic' | 'after'>;
+type Plan = Pick<RatePlan, 'burst' | 'perSecond'>;
+
+/** Grants tokens in the order in which they were asked for, with one timer for all who wait. */
+class Bucket {
+  readonly #plan: Plan;
+  readonly #clock: Ticking;
+  readonly #waiting = new Set<() => void>();
+  #tokens: number;
+  #filledAt: number;
+  #heldUntil = 0;
+  #cancel: (() => void) | undefined;
+
+  constructor(plan: Plan, clock: Ticking) {
+    this.#plan = plan;
+    this.#clock = clock;
+    this.#tokens = plan.burst;
+    this.#filledAt = clock.monotonic();
+  }
+
+  async take(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const leave = () => {
+      this.#waiting.delete(resolve);
+      if (this.#waiting.size === 0) this.#stopTimer();
+      resolve();
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    this.#waiting.add(resolve);
+    if (this.#cancel === undefined) this.#grant();
+    await promise;
+    signal.removeEventListener('abort', leave);
+  }
+
+  /** Grants nothing for so long. */
+  hold(ms: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, this.#clock.monotonic() + ms);
+  }
+
+  #grant(): void {
+    this.#stopTimer();
+    for (const go of this.#waiting) {
+      const waitMs = this.#waitMs();
+      if (waitMs > 0) {
+        this.#cancel = this.#clock.after(waitMs, () => this.#grant());
+        return;
+      }
+      this.#tokens -= 1;
+      this.#waiting.delete(go);
+      go();
+    }
+  }
+
+  #stopTimer(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  #waitMs(): number {
+    const { burst, perSecond } = this.#plan;
+    const nowMs = this.#clock.monotonic();
+    this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#filledAt) * perSecond) / 1_000);
+    this.#filledAt = nowMs;
+    return Math.max(this.#heldUntil - nowMs, Math.ceil(((1 - this.#tokens) * 1_000) / perSecond));
+  }
 }
 
 /** Conversations whose buckets are kept; one that is forgotten begins full. */
@@ -13,38 +75,30 @@ const maxConversations = 1_000;
 /** The rate plan of an instance: one bucket for all of it, and one for each conversation. */
 export class TokenBuckets {
   readonly #plan: RatePlan;
-  readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
+  readonly #clock: Ticking;
   readonly #all: Bucket;
   readonly #conversations = new Map<string, Bucket>();
 
-  constructor(plan: RatePlan, clock: Pick<Clock, 'monotonic' | 'after'>) {
+  constructor(plan: RatePlan, clock: Ticking) {
     this.#plan = plan;
     this.#clock = clock;
-    this.#all = { tokens: plan.burst, filledAt: clock.monotonic() };
+    this.#all = new Bucket(plan, clock);
   }
 
   /** Resolves when a message to this conversation may be sent, or `signal` aborts. */
   async take(conversation: string, signal: AbortSignal): Promise<void> {
     const { perConversation } = this.#plan;
-    if (perConversation !== undefined) await this.#takeFrom(this.#of(conversation, perConversation.burst), perConversation, signal);
-    await this.#takeFrom(this.#all, this.#plan, signal);
+    if (perConversation !== undefined) await this.#of(conversation, perConversation).take(signal);
+    await this.#all.take(signal);
   }
 
-  async #takeFrom(bucket: Bucket, { burst, perSecond }: Pick<RatePlan, 'burst' | 'perSecond'>, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const nowMs = this.#clock.monotonic();
-      bucket.tokens = Math.min(burst, bucket.tokens + ((nowMs - bucket.filledAt) * perSecond) / 1_000);
-      bucket.filledAt = nowMs;
-      if (bucket.tokens >= 1) {
-        bucket.tokens -= 1;
-        return;
-      }
-      await sleep(this.#clock, ((1 - bucket.tokens) * 1_000) / perSecond, signal);
-    }
+  /** Nothing is sent for so long, also nothing that was queued before. */
+  hold(ms: number): void {
+    this.#all.hold(ms);
   }
 
-  #of(conversation: string, burst: number): Bucket {
-    const found = this.#conversations.get(conversation) ?? { tokens: burst, filledAt: this.#clock.monotonic() };
+  #of(conversation: string, plan: Plan): Bucket {
+    const found = this.#conversations.get(conversation) ?? new Bucket(plan, this.#clock);
     this.#conversations.delete(conversation);
     this.#conversations.set(conversation, found);
     for (const oldest of this.#conversations.keys()) {

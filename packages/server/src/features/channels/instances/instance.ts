@@ -18,9 +18,14 @@ export interface InstanceDeps extends Core {
   readonly createSender: (instance: string, platform: OpenedPlatform, onSent: () => void) => Sender;
 }
 
-/** Between two connects: doubled from the first to the last, with jitter; of one that stays up for a minute the count begins again. */
+/**
+ * Between two connects: doubled from the first, with jitter; of one that stays up for a minute the count begins again. In the first minutes no
+ * pause is longer than half a minute, so that the end of a short failure is noticed soon.
+ */
 const firstPauseMs = 1_000;
-const longestPauseMs = 300_000;
+const longestPauseMs = 30_000;
+const triesUntilSlow = 20;
+const slowPauseMs = 300_000;
 const steadyMs = 60_000;
 /** Another client uses the account. */
 const conflictPauseMs = 60_000;
@@ -152,7 +157,8 @@ export class Instance {
     }
     this.#setState(wasConnected ? 'disconnected' : 'errored', text);
     if (ended === 'conflict') return conflictPauseMs;
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.failures - 1, 20));
+    const longestMs = this.failures > triesUntilSlow ? slowPauseMs : longestPauseMs;
+    const pauseMs = Math.min(longestMs, firstPauseMs * 2 ** Math.min(this.failures - 1, 20));
     return Math.round(pauseMs * 0.75) + randomInt(Math.ceil(pauseMs / 4));
   }
 

@@ -26,6 +26,7 @@ import {
   commandKind,
   findMessage,
   findPairing,
+  findPairings,
   type ListedMessage,
   listMessages,
   listPairings,
@@ -95,9 +96,7 @@ export function createMessages(deps: MessagesDeps) {
   const macOf = (code: string): string => createHmac('sha256', deps.pairingKey).update(code.toUpperCase()).digest('base64url');
 
   /** Returns what is to be stored of a message; a reason when nothing is. */
-  async function plan(instance: string, config: InstanceConfig, message: ReceivedMessage): Promise<Intake | 'unmentioned'> {
-    const { senderId, conversationKind } = message;
-    const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, channelType: config.type, senderId }) : undefined;
+  function plan(instance: string, config: InstanceConfig, message: ReceivedMessage, pairing: PairingRow | undefined): Intake | 'unmentioned' {
     const judgement = judge(message, config, pairing);
     if (judgement.is === 'unmentioned') return 'unmentioned';
     const to = destinationOf(instance, config, message);
@@ -123,6 +122,14 @@ export function createMessages(deps: MessagesDeps) {
     if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing, files);
     if (judgement.is === 'pairing') return planPairing(row, to);
     return { row: { ...row, verdict: judgement.is } };
+  }
+
+  /** Returns the pairings of those who wrote directly, by sender. */
+  async function pairingsOf(instance: string, channelType: string, received: readonly ReceivedMessage[]): Promise<ReadonlyMap<string, PairingRow>> {
+    const senderIds = new Set(received.flatMap(({ conversationKind, senderId }) => (conversationKind === 'direct' ? [senderId] : [])));
+    if (senderIds.size === 0) return new Map();
+    const rows = await db.read(findPairings, { instance, channelType, senderIds: [...senderIds] });
+    return new Map(rows.map((row) => [row.senderId, row]));
   }
 
   /** Decides again about a stored message: what was configured or approved may have changed. */
@@ -316,12 +323,13 @@ export function createMessages(deps: MessagesDeps) {
       // One that was disabled or replaced may be connected for a moment: what it receives then waits at the platform, as what comes later.
       if (config?.type !== channelType) throw new AppError('unavailable', `The channel ${instance} is being disconnected`);
       const allowed = received.map((message) => floods.take(`${instance} ${message.senderId}`).allowed);
-      const plans = await Promise.all(
-        received.map(async (message, index) => {
-          if (allowed[index] !== true) return 'flood';
-          return message.edits === undefined ? plan(instance, config, message) : 'edited';
-        }),
-      );
+      const fresh = received.filter(({ edits }, index) => allowed[index] === true && edits === undefined);
+      const pairings = await pairingsOf(instance, channelType, fresh);
+      const plans = received.map((message, index) => {
+        if (allowed[index] !== true) return 'flood';
+        if (message.edits !== undefined) return 'edited';
+        return plan(instance, config, message, message.conversationKind === 'direct' ? pairings.get(message.senderId) : undefined);
+      });
       const messages = plans.flatMap((one) => (typeof one === 'string' ? [] : [one]));
       const changes = received.flatMap((message, index) => (allowed[index] === true ? changesOf(instance, message, clock.now()) : []));
       const dropped = plans.flatMap((one) => (typeof one === 'string' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));

@@ -296,6 +296,22 @@ const pairingOf = query<Paired, PairingRow>(({ db, p }) =>
     .where('channelType', '=', p('channelType')),
 );
 
+const pairingsOf = query<{ instance: string; channelType: string; senderIds: string }, PairingRow>(({ db, json, p }) =>
+  db
+    .selectFrom('channelPairing')
+    .select(pairingColumns)
+    .where('instance', '=', p('instance'))
+    .where('channelType', '=', p('channelType'))
+    .where('senderId', 'in', json.texts(p('senderIds'))),
+);
+
+/** Returns the pairings of senders, pending or approved. */
+export const findPairings = operation(
+  'channels.findPairings',
+  (tx, { instance, channelType, senderIds }: Omit<Paired, 'senderId'> & { readonly senderIds: readonly string[] }): Promise<PairingRow[]> =>
+    tx.all(pairingsOf, { instance, channelType, senderIds: JSON.stringify(senderIds) }),
+);
+
 /** Returns the pairing of a sender, pending or approved: on another platform the same id is somebody else. */
 export const findPairing = operation('channels.findPairing', (tx, { instance, channelType, senderId }: Paired) =>
   tx.get(pairingOf, { instance, channelType, senderId }),
@@ -484,6 +500,7 @@ export async function forgetMessages(tx: Tx, input: { readonly conversationRef: 
 
 export const channelMessageOperations = [
   findPairing,
+  findPairings,
   approvePairing,
   removePairing,
   listPairings,
