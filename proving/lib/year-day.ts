@@ -1,5 +1,6 @@
 import type { TurnCommit } from '../../packages/server/src/features/conversations/turns/store.ts';
 import type { EndedRecord } from '../../packages/server/src/features/operations/traces/api.ts';
+import type { AcceptedBatch } from '../../packages/server/src/transactions/accept-channel-messages.ts';
 import { idBefore } from '../../packages/server/src/kernel/ids.ts';
 
 /** What a household does in a day. */
@@ -97,6 +98,52 @@ export function turnsOf(day: number, startMs: number, pace: Pace): TurnCommit[] 
     };
     return { turn, calls, conversation: isRun ? stored : null };
   });
+}
+
+/** Returns the messages of a day over a chat platform, each with its answer, which was sent. */
+export function chatsOf(day: number, startMs: number, { subAgents: count }: Pace): AcceptedBatch {
+  const atMs = startMs + 9 * 3_600_000;
+  const place = { instance: 'chat', channelType: 'irc', conversationId: 'ada', threadId: null, conversationKind: 'direct' as const };
+  const message = {
+    senderId: 'account:ada',
+    senderName: 'ada',
+    text: 'What is there to buy?',
+    platformId: null,
+    subject: null,
+    attachmentsJson: null,
+  };
+  const none = { digest: '', subject: null, replyTo: null, editsId: null, buttonsJson: null, fileJson: null, ambiguousSinceMs: null, bootId: null };
+  const about = { agentId: 'default', conversationRef: null };
+  return {
+    messages: Array.from({ length: count }, (_, index) => {
+      const key = suffix(day * count + index);
+      const sent = { state: 'accepted' as const, attempts: 1, platformId: key, errorKind: null, error: null, begunAtMs: atMs, endedAtMs: atMs };
+      const times = { notBeforeMs: atMs, expiresAtMs: atMs + 3_600_000, createdAtMs: atMs };
+      const part = {
+        id: `${idBefore('ob', atMs)}-${key}-01`,
+        opKey: `answer:${key}`,
+        part: 1,
+        parts: 1,
+        text: 'Milk and bread.',
+        principalId: 'tk_ada',
+        turnId: null,
+      };
+      return {
+        row: {
+          ...place,
+          ...message,
+          ...about,
+          id: `${idBefore('cm', atMs)}-${key}`,
+          eventKey: key,
+          isForwarded: 0 as const,
+          verdict: 'turn' as const,
+          sentAtMs: atMs,
+          receivedAtMs: atMs,
+        },
+        reply: [{ ...place, ...none, ...about, ...part, ...sent, ...times }],
+      };
+    }),
+  };
 }
 
 /** Returns the trace of a turn, with the steps of a turn that calls tools. */

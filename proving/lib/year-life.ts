@@ -18,9 +18,10 @@ import { openDb } from '../../packages/server/src/kernel/db/sqlite/open-db.ts';
 import { idBefore } from '../../packages/server/src/kernel/ids.ts';
 import { createLanes } from '../../packages/server/src/kernel/lane.ts';
 import { createLogger } from '../../packages/server/src/kernel/logger.ts';
+import { acceptChannelMessages } from '../../packages/server/src/transactions/accept-channel-messages.ts';
 import { commitTurn } from '../../packages/server/src/transactions/commit-turn.ts';
 import { keptRecords } from '../../packages/server/src/wiring/retention.ts';
-import { bootId, dayMs, type Pace, traceOf, turnsOf } from './year-day.ts';
+import { bootId, chatsOf, dayMs, type Pace, traceOf, turnsOf } from './year-day.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
 /** Turns whose commits are pending at the same time. */
@@ -93,6 +94,7 @@ export async function liveYear(dataDir: string, days: number, pace: Pace, progre
       }
       await events.flush();
     }
+    await db.write(acceptChannelMessages, chatsOf(day, dayStartMs, pace));
     await addAudit(db, dayStartMs, pace.subAgents);
     while (await db.write(rollUp, { limit: 250 }));
     await passDay(clock, retention, dayStartMs + dayMs);

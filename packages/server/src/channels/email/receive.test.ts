@@ -31,7 +31,7 @@ describe.skipIf(!hasMailServer())('with Dovecot', () => {
       }),
       { authentication: passed },
     );
-    expect((await mail.mails(user)).map(({ flags }) => flags)).toEqual(['', '']);
+    await expect.poll(async () => (await mail.mails(user)).map(({ flags }) => flags)).toEqual(['', '']);
     stored.resolve();
     await expect.poll(() => gate.received).toHaveLength(1);
     expect(gate.received[0]).toEqual({

@@ -92,7 +92,7 @@ describe('tokens of one person', () => {
       { text: 'Slow.', delayMs: 1_500 },
     );
     await phone('agent.execute', { message: 'Delegate', sessionKey: 'ada:work' });
-    const { turn: ofLaptop } = await beginTurn(server, laptop, { text: 'Late.', delayMs: 3_000 });
+    const { turn: ofLaptop } = await beginTurn(server, laptop, { text: 'Late.', delayMs: 60_000 });
     await server.client.call('tokens.revoke', { id: 'laptop' });
     expect(await ofLaptop).not.toBe('stop');
     await expect(laptop('system.ping', {})).rejects.toMatchObject({ code: 'unauthenticated' });
