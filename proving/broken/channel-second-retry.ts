@@ -6,8 +6,8 @@ buildIn({
   module: 'features/channels/delivery/sender.ts',
   replace: [
     {
-      from: 'return this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing, attachment }, { key: keyOf(part), signal: late }));',
-      to: `const send = () => this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing, attachment }, { key: keyOf(part), signal: late }));
+      from: 'return this.#withTime(signal, (late) => this.#options.adapter.send(outgoing, { key: keyOf(part), signal: late }));',
+      to: `const send = () => this.#withTime(signal, (late) => this.#options.adapter.send(outgoing, { key: keyOf(part), signal: late }));
     const first = await send();
     return first.is === 'ambiguous' ? send() : first;`,
     },

@@ -93,6 +93,9 @@ export {
   windowBudgets,
   UnattendedApprovals,
 } from './shared/agent-config.ts';
+export { emailActions } from './shared/actions/email.ts';
+export { ircActions } from './shared/actions/irc.ts';
+export { matrixActions } from './shared/actions/matrix.ts';
 export { telegramActions } from './shared/actions/telegram.ts';
 export { slackActions } from './shared/actions/slack.ts';
 export {

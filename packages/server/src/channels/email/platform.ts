@@ -1,3 +1,4 @@
+import { emailActions } from '@gatehouse/contract';
 import type { Platform } from '../port.ts';
 
 /** Largest file of a mail, in both directions: most servers refuse mails beyond it. */
@@ -24,7 +25,7 @@ export const email: Platform = {
     threading: 'native',
     chatTypes: ['direct'],
     sendKey: 'lookup',
-    actions: ['mark_read', 'move', 'flag'],
+    actions: Object.keys(emailActions),
   },
   text: { flavour: 'email', most: 100_000, unit: 'utf16', isLine: false, maxParts: 10 },
   rate: { burst: 10, perSecond: 1, perConversation: { burst: 4, perSecond: 0.2 } },

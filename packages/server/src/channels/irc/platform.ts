@@ -1,3 +1,4 @@
+import { ircActions } from '@gatehouse/contract';
 import type { Platform } from '../port.ts';
 
 /** IRC (RFC 1459) with the capabilities of IRCv3 that a server offers. */
@@ -21,7 +22,7 @@ export const irc: Platform = {
     threading: 'none',
     chatTypes: ['direct', 'shared'],
     sendKey: 'label',
-    actions: ['join', 'part', 'topic', 'names', 'sendTyping'],
+    actions: Object.keys(ircActions),
   },
   text: { flavour: 'irc', most: 380, unit: 'bytes', isLine: true, maxParts: 12 },
   rate: { burst: 4, perSecond: 1 },

@@ -1,3 +1,4 @@
+import { matrixActions } from '@gatehouse/contract';
 import type { Platform } from '../port.ts';
 
 /** Matrix: the client-server API, version 3, in rooms without encryption. */
@@ -21,7 +22,7 @@ export const matrix: Platform = {
     threading: 'native',
     chatTypes: ['direct', 'shared'],
     sendKey: 'transaction',
-    actions: ['join', 'leave', 'invite', 'kick', 'ban', 'set_topic', 'sendTyping'],
+    actions: Object.keys(matrixActions),
   },
   // An event has 65,536 bytes for the text twice, the second time with markup.
   text: { flavour: 'matrix', most: 16_000, unit: 'bytes', isLine: false, maxParts: 10 },

@@ -118,7 +118,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     // Somebody else with the code, and a code that there is not.
     eve.say(`PRIVMSG gate :/approve ${code}`);
     ada.say('PRIVMSG gate :/approve AAAAAAAA');
-    for (const person of [eve, ada]) await later(() => heard(person).at(-1)).toContain('no approval with this code');
+    for (const person of [eve, ada]) await later(() => heard(person).at(-1)).toContain('No approval that you may decide about');
     expect([await pending(server), rings]).toEqual([1, 0]);
     ada.say('PRIVMSG gate :/status');
     await later(() => heard(ada).at(-1)).toContain(`/approve ${code} or /deny ${code}`);
@@ -155,7 +155,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     expect([await pending(server), rings]).toEqual([1, 0]);
     // In the direct conversation there is nothing to decide.
     boss.say(`PRIVMSG gate :/approve ${code}`);
-    await later(() => heard(boss).at(-1)).toContain('no approval with this code');
+    await later(() => heard(boss).at(-1)).toContain('No approval that you may decide about');
     boss.say(`PRIVMSG #lab :approve ${code}`);
     await later(() => heard(ada).slice(-2)).toEqual([expect.stringMatching(/^gate #lab The approval \w{8} was given by .*boss/), 'gate #lab Done']);
     expect(rings).toBe(1);
@@ -285,7 +285,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     await server.client.call('cron.run', { jobName: 'chime', mode: 'force' });
     const code = await asked(ada);
     ada.say(`PRIVMSG gate :/approve ${code}`);
-    await later(() => heard(ada).at(-1)).toContain('no approval with this code');
+    await later(() => heard(ada).at(-1)).toContain('No approval that you may decide about');
     expect([await pending(server), rings]).toEqual([1, 0]);
     await server.client.call('admin.approval.resolveAll', { approved: true, approvedBy: 'root' });
     await later(() => heard(ada).slice(-2)).toEqual([`gate ada The approval ${code} was given by root.`, 'gate ada Done']);

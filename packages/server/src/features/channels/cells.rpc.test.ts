@@ -138,6 +138,14 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     await expect(server.client.call('channels.retry', { messageId: 'cm_nothing' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
+  test('get no answer when the agent has nothing to say', async () => {
+    const server = await start();
+    server.provider.setAnswer(() => ({ text: 'NO_REPLY' }));
+    ada.say('PRIVMSG gate :thanks');
+    await expect.poll(async () => (await server.client.call('channels.messages', {})).messages[0]?.state).toBe('done');
+    expect(await deliveries(server)).toEqual([]);
+  });
+
   test('get their answer when the channel is enabled again, and none when the conversation is deleted meanwhile', async () => {
     const server = await start();
     const held = Promise.withResolvers<void>();

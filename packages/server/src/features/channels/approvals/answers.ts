@@ -19,7 +19,7 @@ export interface AnswersDeps extends Pick<Core, 'db' | 'bus' | 'clock'> {
   ) => Promise<unknown>;
 }
 
-const refusal = 'There is no approval with this code that you may decide about.';
+const refusal = 'No approval that you may decide about has this code.';
 /** Codes that somebody may try in vain. */
 const tries = { limit: 10, windowMs: 60 * 60_000 };
 

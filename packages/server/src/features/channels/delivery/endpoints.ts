@@ -17,9 +17,9 @@ export interface EndpointsDeps {
 /** Checks and addresses chats as destinations. An endpoint is checked when it is chosen, and again when something is delivered to it. */
 export function createEndpoints({ db, platformOf, types, delivery }: EndpointsDeps): EndpointsApi {
   function checkChannel({ channelType, instance, threadId, conversationKind }: Destination, at: string): void {
-    if (![...types().values()].includes(channelType)) throw invalid(`${at}.channelType`, `there is no channel of type "${channelType}"`);
+    if (![...types().values()].includes(channelType)) throw invalid(`${at}.channelType`, `no channel has the type "${channelType}"`);
     const type = types().get(instance);
-    if (type === undefined) throw invalid(`${at}.channelInstanceId`, `there is no channel "${instance}"`);
+    if (type === undefined) throw invalid(`${at}.channelInstanceId`, `no channel has the name "${instance}"`);
     if (type !== channelType) throw invalid(`${at}.channelType`, `the channel "${instance}" is of type "${type}"`);
     const offered = platformOf(channelType)?.capabilities;
     if (threadId !== null && offered?.threading === 'none') throw invalid(`${at}.threadId`, `${channelType} has no threads`);
@@ -49,7 +49,7 @@ export function createEndpoints({ db, platformOf, types, delivery }: EndpointsDe
     async named(channelType, channelId, call, at) {
       const names = [...types()].flatMap(([name, type]) => (type === channelType ? [name] : []));
       const [only] = names;
-      if (only === undefined) throw invalid(`${at}Type`, `there is no channel of type "${channelType}"`);
+      if (only === undefined) throw invalid(`${at}Type`, `no channel has the type "${channelType}"`);
       const instance = names.find((name) => channelId.startsWith(`${name}/`));
       if (instance === undefined && names.length > 1) throw invalid(`${at}Id`, `expected ${names.map((name) => `"${name}/ID"`).join(' or ')}`);
       const conversationId = instance === undefined ? channelId : channelId.slice(instance.length + 1);

@@ -51,10 +51,6 @@ export const deliveryMigrations: readonly Migration[] = [
     ],
   },
   {
-    id: '220-outbound-endpoints',
-    up: [`CREATE INDEX outbound_message_by_endpoint ON outbound_message (instance, conversation_id)`],
-  },
-  {
     id: '232-outbound-lanes',
     up: [
       'DROP INDEX outbound_message_open',

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { AppError } from '../../../kernel/app-error.ts';
-import type { Adapter, Button, LookUp, OutgoingPart, Platform, SendResult } from '../../../channels/port.ts';
+import type { Adapter, Button, LookUp, OutgoingAttachment, OutgoingPart, Platform, SendResult } from '../../../channels/port.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import { parseJson } from '../../../kernel/json.ts';
@@ -222,15 +222,26 @@ export class InstanceSender implements Sender {
   }
 
   async #sendOnce(part: PartRow, signal: AbortSignal): Promise<SendResult> {
-    const file = part.fileJson === null ? undefined : (parseJson(part.fileJson, { maxDepth: 2 }) as OutgoingFile);
-    const bytes = file === undefined ? undefined : await this.#deps.readFile(file.mediaId);
-    if (file !== undefined && bytes === undefined) return { is: 'rejected', kind: 'file', text: 'The file is not in the media store any more' };
-    const attachment =
-      file === undefined || bytes === undefined ? undefined : { ...file, bytes: bytes.byteLength, read: () => Promise.resolve(bytes) };
-    const outgoing = await this.#outgoing(part);
+    let outgoing: OutgoingPart;
+    try {
+      const attachment = await this.#fileOf(part);
+      if (attachment === null) return { is: 'rejected', kind: 'file', text: 'The file is not in the media store any more' };
+      outgoing = { ...(await this.#outgoing(part)), attachment };
+    } catch (error) {
+      this.#deps.log.error({ err: error, deliveryId: part.id }, 'Failed to prepare a message to a channel; it is tried again');
+      return { is: 'notSent', text: 'It could not be prepared; the log says why' };
+    }
     const replaced = await this.#replacePreview(part, outgoing, signal);
     if (replaced !== undefined) return replaced;
-    return this.#withTime(signal, (late) => this.#options.adapter.send({ ...outgoing, attachment }, { key: keyOf(part), signal: late }));
+    return this.#withTime(signal, (late) => this.#options.adapter.send(outgoing, { key: keyOf(part), signal: late }));
+  }
+
+  /** Returns the file of a part; undefined when it has none, null when it is gone. */
+  async #fileOf({ fileJson }: PartRow): Promise<OutgoingAttachment | null | undefined> {
+    if (fileJson === null) return undefined;
+    const file = parseJson(fileJson, { maxDepth: 2 }) as OutgoingFile;
+    const bytes = await this.#deps.readFile(file.mediaId);
+    return bytes === undefined ? null : { ...file, bytes: bytes.byteLength, read: () => Promise.resolve(bytes) };
   }
 
   /** Edits the preview of an answer; undefined when there is none, or it cannot be edited: then the answer is sent. */

@@ -55,8 +55,4 @@ export const channelMessageMigrations: readonly Migration[] = [
     ],
   },
   { id: '214-forwarded-messages', up: ['ALTER TABLE channel_message ADD COLUMN is_forwarded INTEGER NOT NULL DEFAULT 0'] },
-  {
-    id: '221-message-endpoints',
-    up: [`CREATE INDEX channel_message_by_endpoint ON channel_message (instance, conversation_id)`],
-  },
 ];

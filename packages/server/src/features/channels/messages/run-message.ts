@@ -9,6 +9,7 @@ import { headOf } from '../../../kernel/cut-text.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import { newId } from '../../../kernel/ids.ts';
+import { isSilent } from '../../../runtime/silent-answer.ts';
 import { refusedEffects } from '../../../runtime/refused-effects.ts';
 import type { TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
 import type { DurableWork, EndWithMessage, WorkClaim, WorkEnd, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
@@ -20,6 +21,7 @@ import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } f
 import { markMessage } from './mark-message.ts';
 import { Preview } from './preview.ts';
 import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
+import { createSlots } from './slots.ts';
 import { showTyping } from './typing.ts';
 
 /** Work of a message with everything its turn needs: the list of messages may be pruned, and the configuration change. */
@@ -66,6 +68,8 @@ const StoredFiles = once(() => z.strictObject({ attachments: z.array(MessageAtta
 const maxQuoted = 2_000;
 /** Turns of channels at the same time; agents have their own limits too. */
 export const messageLimits = { concurrency: 64, maxAttempts: 5 };
+/** Messages whose files are downloaded at the same time: some wires hold a whole file in memory. */
+const maxDownloads = 4;
 /** Returns 5 s, 10 s, 20 s, 40 s. */
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 
@@ -95,6 +99,7 @@ export function createRunMessage(deps: RunMessageDeps): {
   const active = new Map<string, number>();
   /** The last message of each conversation that is being prepared. */
   const preparing = new Map<string, Promise<unknown>>();
+  const inSlot = createSlots(maxDownloads);
   const count = (instance: string, change: 1 | -1) => active.set(instance, (active.get(instance) ?? 0) + change);
 
   /** Alerts the operator that an accepted message gets no answer. */
@@ -123,7 +128,8 @@ export function createRunMessage(deps: RunMessageDeps): {
     const known = await db.read(readFiles, { id: key });
     if (known !== undefined) return StoredFiles().parse(parseJson(known, { maxDepth: 8 }));
     const isLastTry = attempts >= messageLimits.maxAttempts;
-    const fetched = await fetchFiles(files, { adapter: deps.adapterOf(to.instance), agentId: target.agentId, isLastTry, call }, deps);
+    const about = { adapter: deps.adapterOf(to.instance), agentId: target.agentId, isLastTry, call };
+    const fetched = await inSlot(() => fetchFiles(files, about, deps));
     await db.write(saveFiles, { id: key, filesJson: JSON.stringify(fetched) });
     return fetched;
   }
@@ -296,7 +302,7 @@ function answerOf(
   previewId: string | undefined,
 ): OutgoingMessage | undefined {
   const said = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
-  if (said.trim() === '') return undefined;
+  if (failure === undefined ? isSilent(text) : said.trim() === '') return undefined;
   return { ...messageTo(item, work, said, turnId), edits: previewId };
 }
 

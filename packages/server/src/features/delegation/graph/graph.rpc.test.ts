@@ -130,7 +130,7 @@ test('an invalid graph is refused with every invalid field, and nothing is store
     issues: [{ path: 'announceChannelId' }],
   });
   await expect(server.client.call('graph.execute', { nodes: gate, announceChannelType: 'telegram', announceChannelId: '1' })).rejects.toMatchObject({
-    issues: [{ path: 'announceChannelType', message: 'there is no channel of type "telegram"' }],
+    issues: [{ path: 'announceChannelType', message: 'no channel has the type "telegram"' }],
   });
   expect((await server.client.call('graph.runs', {})).total).toBe(0);
   expect((await server.client.call('run.list', {})).total).toBe(0);
