@@ -50,6 +50,9 @@ const sent: SendResult = { is: 'sent', platformId: 'm1' };
 const down: SendResult = { is: 'notSent', text: 'refused' };
 
 const plenty: RatePlan = { burst: 1_000, perSecond: 1_000 };
+/** What the media store answers. */
+let readFile: () => Promise<Uint8Array | undefined> = () => Promise.resolve(undefined);
+
 interface SenderSetup {
   readonly keyWindowMs?: number;
   readonly canLookUp?: boolean;
@@ -85,7 +88,7 @@ function sender(fake: Fake, { keyWindowMs, canLookUp = false, rate = plenty, ins
     finishSend: finishChannelSend,
     recoverSends: recoverChannelSends,
     announceAlert: ({ text }: { readonly text: string }) => alerts.push(text),
-    readFile: () => Promise.resolve(undefined),
+    readFile: () => readFile(),
   };
   const platform: Platform = { ...irc, rate, ...(keyWindowMs !== undefined && { keyWindowMs }) };
   const one = new InstanceSender(deps as unknown as SenderDeps, { instance, adapter: adapter as Adapter, platform, onSent() {} });
@@ -187,6 +190,31 @@ test('what an earlier process was sending is looked up, or parked where that is 
   await pass(500, isEnded);
   expect(fake.seen).toEqual(['?']);
   expect(await rows()).toMatchObject([{ state: 'accepted', platformId: 'm9' }]);
+});
+
+test('a file that cannot be read now was not sent, one that is gone is refused', async () => {
+  const fake: Fake = { results: [sent], found: [], seen: [] };
+  const file = { mediaId: 'md_1.png', kind: 'image', name: 'a.png', mediaType: 'image/png', bytes: 1 };
+  const withFile = async (conversation: string) => {
+    await enqueue(conversation);
+    const [row] = (await rows()).filter(({ conversationId }) => conversationId === conversation);
+    if (row === undefined) throw new Error('the text is missing');
+    const part = { ...row, id: `${row.id}-file`, opKey: `file-${conversation}`, text: '', fileJson: JSON.stringify(file) };
+    await db.write(enqueueParts, { parts: [part] });
+  };
+  let reads = 0;
+  readFile = () => {
+    reads += 1;
+    return reads === 1 ? Promise.reject(new Error('the disk is away')) : Promise.resolve(reads === 2 ? new Uint8Array(1) : undefined);
+  };
+  await withFile('ada');
+  sender(fake);
+  await pass(500, isEnded);
+  expect(fake.seen).toEqual(['op-ada/1', 'file-ada/1']);
+  expect(await states()).toEqual(['accepted', 'accepted']);
+  await withFile('bob');
+  await pass(500, isEnded);
+  expect((await rows()).find(({ opKey }) => opKey === 'file-bob')).toMatchObject({ state: 'rejected', errorKind: 'file' });
 });
 
 test('a limit of the whole instance stops every conversation until its time, and uses no try', async () => {

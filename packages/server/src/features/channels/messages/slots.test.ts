@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createSlots } from './slots.ts';
 
-test('runs at most so many at the same time, in order, and goes on after a failure', async () => {
+test('runs at most so many at the same time, in order, and continues after a failure', async () => {
   const inSlot = createSlots(2);
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const begun: number[] = [];
