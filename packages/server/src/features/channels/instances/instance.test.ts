@@ -45,6 +45,33 @@ test('disconnects after its sender has ended', async () => {
   expect(instance.state).toBe('disabled');
 });
 
+test('a stop while it reads how far it has received connects to nothing', async () => {
+  let connects = 0;
+  const adapter: Pick<Adapter, 'run'> = {
+    run() {
+      connects += 1;
+      return new Promise(() => {});
+    },
+  };
+  const reading = Promise.withResolvers<undefined>();
+  const asked = Promise.withResolvers<void>();
+  const deps: Partial<InstanceDeps> = {
+    clock: createStepClock(),
+    log: { info() {}, error() {} } as never,
+    bus: { emit() {} } as never,
+    open: () => Promise.resolve({ platform: irc, adapter: adapter as Adapter }),
+    createSender: () => ({ wake() {}, run: () => Promise.resolve() }),
+    cursorOf: () => (asked.resolve(), reading.promise),
+  };
+  const instance = new Instance(deps as InstanceDeps, 'net', { type: 'irc' } as never);
+  instance.start();
+  await asked.promise;
+  const stopped = instance.stop();
+  reading.resolve(undefined);
+  await stopped;
+  expect(connects).toBe(0);
+});
+
 const started: Instance[] = [];
 afterEach(async () => {
   for (const instance of started.splice(0)) await instance.stop();

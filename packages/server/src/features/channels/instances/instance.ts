@@ -110,6 +110,8 @@ export class Instance {
       log.error({ err: error, instance: this.name }, 'Failed to read how far a channel has received; it is read again');
       return firstPauseMs;
     }
+    // The stop came meanwhile: nothing would end the connection.
+    if (signal.aborted) return undefined;
     const sending = new AbortController();
     const disconnecting = new AbortController();
     let sent: Promise<void> | undefined;

@@ -168,6 +168,25 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     expect(await entry()).toMatchObject({ state: 'accepted' });
   });
 
+  test('that are kept are not sent when their agent is deleted meanwhile', async () => {
+    const talker = { model: 'mock/mock-fast', notification: { quietHours } };
+    await start({}, { talker });
+    await server.client.call('config.patch', { path: 'channels.net.agent', value: 'talker', confirm: true });
+    await isConnected();
+    await talk();
+    clock.step(hourMs);
+    expect(await notify('In the morning.', { agent_id: 'talker' })).toMatchObject({ success: true });
+    await server.client.call('config.patch', { path: 'channels.net.agent', value: 'default', confirm: true });
+    await server.client.call('agents.delete', { agentId: 'talker' });
+    clock.step(12 * hourMs);
+    for (let seconds = 0; seconds < 130; seconds += 10) {
+      clock.advance(10_000);
+      await isConnected();
+    }
+    await heard('Hello.');
+    expect((await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state)).not.toContain('pending');
+  });
+
   test('that are kept are sent soon after quiet hours were taken out of the configuration', async () => {
     await start({ quietHours: { ...quietHours, criticalBypass: false } });
     await talk();

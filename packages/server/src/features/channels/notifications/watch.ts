@@ -66,7 +66,8 @@ export class NotificationWatch implements Disposable {
 
   #untilOf({ agentId, priority }: NotificationRow, atMs: number): number | undefined {
     const config = this.#deps.configOf(agentId);
-    return config && quietUntil(config, priority, atMs, this.#deps.nextWithin);
+    // Of an agent that was deleted nothing is sent any more.
+    return config === undefined ? Number.POSITIVE_INFINITY : quietUntil(config, priority, atMs, this.#deps.nextWithin);
   }
 
   /** Checks again at the end of the first quiet hours, and now and then. */
