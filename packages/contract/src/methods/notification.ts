@@ -9,7 +9,7 @@ export const notification = {
     risk: 'mutate',
     summary: 'Notifies the user of an agent in a channel over which they write to it.',
     description:
-      'The target is `channel_type` with `channel_id`, otherwise `notification.primaryChannel` of the agent, otherwise the direct conversation with the newest message; always one that people have with the agent. What its policy refuses is a result with `success: false`, not an error. In quiet hours a notification is kept until their end; its `entryId` is in `delivery.list`.',
+      'The target is `channel_type` with `channel_id`, otherwise `notification.primaryChannel` of the agent, otherwise the direct conversation with the newest message of an approved person; always one that people have with the agent. What its policy refuses is a result with `success: false`, not an error. In quiet hours a notification is kept until their end; its `entryId` is in `delivery.list`.',
     params: () =>
       z.strictObject({
         message: z.string().min(1).max(4_096),

@@ -117,14 +117,15 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
   });
   building.use(instances);
   deps.outbox.onWake((name) => instances.wake(name));
-  const outgoing = building.use(wireOutgoing(assembly, { ...deps, instances, delivery: deps.outbox.api }));
+  const mayWrite = createStanding({
+    db: core('channels').db,
+    instances: () => Object.entries(channels.current).filter(([, { enabled }]) => enabled),
+    principalOfPerson: deps.principalOfPerson,
+  });
+  const outgoing = building.use(wireOutgoing(assembly, { ...deps, instances, mayWrite, delivery: deps.outbox.api }));
   return {
     methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods, ...outgoing.methods },
-    mayWrite: createStanding({
-      db: core('channels').db,
-      instances: () => Object.entries(channels.current).filter(([, { enabled }]) => enabled),
-      principalOfPerson: deps.principalOfPerson,
-    }),
+    mayWrite,
     tools: outgoing.tools,
     async start(): Promise<void> {
       instances.start();
@@ -134,12 +135,14 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
 }
 
 interface OutgoingWiring extends ChannelsWiring {
+  readonly mayWrite: ReturnType<typeof createStanding>;
   readonly instances: Instances;
   readonly delivery: DeliveryApi;
 }
 
 /** Wires what programs and agents write into channels: messages, notifications, actions of platforms. */
-function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, { agents, autonomy, inbox, media, instances, delivery }: OutgoingWiring) {
+function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps: OutgoingWiring) {
+  const { agents, autonomy, inbox, media, instances, mayWrite, delivery } = deps;
   const configOf = (name: string) => instances.configOf(name);
   const connected = (name: string) => instances.connected(name);
   const findTarget = createFindTarget({ db, configOf, defaultAgentId: () => agents.defaultId });
@@ -171,6 +174,7 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, { ag
     destinationOf,
     nextWithin: nextActive,
     readSent: (opKey) => readSent(db, opKey),
+    mayWrite,
     isEnabled: (name) => configOf(name) !== undefined,
     isConnected: (name) => connected(name) !== undefined,
   });

@@ -17,6 +17,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 const hourMs = 3_600_000;
 /** 21:30 in Berlin. */
+/** Id of ada. */
+const ownId = 'ada!~ada@127.0.0.1';
 const evening = Date.parse('2026-11-27T20:30:00Z');
 const quietHours = { start: '22:00', end: '07:00', timeZone: 'Europe/Berlin' };
 
@@ -42,7 +44,15 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
   });
 
   async function start(notification: AgentConfigInput['notification'] = {}, agents: Record<string, AgentConfigInput> = {}) {
-    const net = { type: 'irc' as const, host: '127.0.0.1', port: ircd.port, tls: false, nick: 'gate', dm: { policy: 'open' as const } };
+    const net = {
+      type: 'irc' as const,
+      host: '127.0.0.1',
+      port: ircd.port,
+      tls: false,
+      nick: 'gate',
+      dm: { policy: 'open' as const },
+      owners: [ownId],
+    };
     server = await startTestServer({
       clock,
       homeDir,
@@ -195,6 +205,22 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     await expect.poll(() => server.client.call('delivery.list', {})).toMatchObject({ deliveries: [{ state: 'held' }, { state: 'accepted' }] });
     await server.client.call('agents.update', { agentId: 'default', config: { notification: { quietHours: null } } });
     await heard('Hello.', 'Later.');
+  });
+
+  test('go to nobody whom the operator did not approve, or does not any more, unless a conversation is named', async () => {
+    await start();
+    await talk();
+    const eve = await joinIrc(ircd.port, 'eve');
+    eve.say('PRIVMSG gate :hello');
+    await expect.poll(() => eve.messages.length).toBe(1);
+    expect(await notify('For the owner.')).toMatchObject({ success: true });
+    await heard('Hello.', 'For the owner.');
+    await server.client.call('config.patch', { path: 'channels.net.owners', value: [], confirm: true });
+    await isConnected();
+    expect(await notify('For nobody.')).toMatchObject({ success: false, error: expect.stringMatching(/^no_channel: /) });
+    expect(await notify('For eve.', { channel_type: 'irc', channel_id: 'eve' })).toMatchObject({ success: true });
+    await expect.poll(() => (clock.advance(1_000), eve.messages.length)).toBe(2);
+    eve[Symbol.dispose]();
   });
 
   test('go to the primary channel of the agent', async () => {

@@ -11,7 +11,7 @@ import type { DeliveryApi, Destination, PartRow } from '../delivery/api.ts';
 import type { Coordinates, FindTarget, Target } from '../outgoing/api.ts';
 import type { Admission, NewNotification, NotificationRow } from './api.ts';
 import { quietUntil } from './quiet-hours.ts';
-import { findPlace } from './store.ts';
+import { findPlaces, type Place } from './store.ts';
 import { lifeMs, NotificationWatch, type WatchDeps } from './watch.ts';
 
 export interface NotificationsDeps extends Omit<WatchDeps, 'configOf' | 'wake'> {
@@ -19,6 +19,8 @@ export interface NotificationsDeps extends Omit<WatchDeps, 'configOf' | 'wake'> 
   readonly delivery: Pick<DeliveryApi, 'partsOf' | 'wake'>;
   readonly findTarget: FindTarget;
   readonly destinationOf: (endpoint: Coordinates['endpoint']) => Destination;
+  /** Whether a principal of the chats is approved. */
+  readonly mayWrite: (principalId: string, chat: Destination) => Promise<boolean>;
   readonly isEnabled: (instance: string) => boolean;
   readonly isConnected: (instance: string) => boolean;
   readonly sendNotification: Operation<NewNotification, Admission>;
@@ -40,6 +42,18 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
   const configOf = (agentId: string): AgentNotification | undefined => agents.find(agentId)?.config.notification;
   const watch = new NotificationWatch({ ...deps, configOf, wake: delivery.wake });
 
+  /** Who is not named must be approved: strangers write to open channels, and people are removed. */
+  async function firstApproved(places: readonly Place[]): Promise<Place | undefined> {
+    const known = new Map<string, boolean>();
+    for (const place of places) {
+      const { principalId } = place;
+      const isApproved = known.get(principalId) ?? (await deps.mayWrite(principalId, place));
+      known.set(principalId, isApproved);
+      if (isApproved) return place;
+    }
+    return undefined;
+  }
+
   /** Returns the conversation that is notified; undefined when there is none. */
   async function resolve(asked: Asked, named: string | undefined, call: CallContext): Promise<Target | undefined> {
     const { channel_type: type, channel_id: id, destination_endpoint: endpoint } = asked;
@@ -51,13 +65,15 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
       return target;
     }
     const { agentCaller, identity } = call;
-    const place = await db.read(findPlace, {
+    const places = await db.read(findPlaces, {
       agentIds: named === undefined ? (identity.agents ?? null) : [named],
       principalId: isAdmin(call) ? null : (agentCaller?.principalId ?? identity.principalId),
       channelType: type ?? primary?.channelType ?? null,
       conversationId: id ?? primary?.channelId ?? null,
       instance: primary?.channelInstanceId ?? null,
     });
+    const isNamed = type !== undefined || primary !== undefined;
+    const place = isNamed ? places[0] : await firstApproved(places);
     if (place === undefined) return undefined;
     const { agentId, principalId, conversationRef, instance, channelType, conversationId, threadId, conversationKind } = place;
     const to = { instance, channelType, conversationId, threadId, conversationKind };

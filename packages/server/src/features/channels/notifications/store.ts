@@ -121,9 +121,12 @@ export interface Place extends Destination {
   readonly conversationRef: string;
 }
 
-/** Returns the conversation with an agent that has the newest message; a direct one where none is named. */
-export const findPlace = operation('notifications.place', async (tx, wanted: Wanted): Promise<Place | undefined> => {
-  const [row] = await tx.build<Omit<Place, 'conversationRef'> & { conversationRef: string | null }>((db) => {
+/** Conversations among which one is chosen. */
+const maxPlaces = 50;
+
+/** Returns conversations with an agent, that with the newest message first; direct ones where none is named. */
+export const findPlaces = operation('notifications.places', async (tx, wanted: Wanted): Promise<Place[]> => {
+  const rows = await tx.build<Omit<Place, 'conversationRef'> & { conversationRef: string | null }>((db) => {
     let from = db
       .selectFrom('channelMessage')
       .innerJoin('conversation', 'conversation.ref', 'channelMessage.conversationRef')
@@ -146,9 +149,9 @@ export const findPlace = operation('notifications.place', async (tx, wanted: Wan
         'channelMessage.conversationRef',
       ])
       .orderBy('channelMessage.id', 'desc')
-      .limit(1);
+      .limit(maxPlaces);
   });
-  return row === undefined || row.conversationRef === null ? undefined : { ...row, conversationRef: row.conversationRef };
+  return rows.flatMap((row) => (row.conversationRef === null ? [] : [{ ...row, conversationRef: row.conversationRef }]));
 });
 
-export const notificationOperations = [readOpen, endNotification, releaseNotification, findPlace];
+export const notificationOperations = [readOpen, endNotification, releaseNotification, findPlaces];
