@@ -42,10 +42,10 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
   const configOf = (agentId: string): AgentNotification | undefined => agents.find(agentId)?.config.notification;
   const watch = new NotificationWatch({ ...deps, configOf, wake: delivery.wake });
 
-  /** Who is not named must be approved: strangers write to open channels, and people are removed. */
-  async function firstApproved(places: readonly Place[]): Promise<Place | undefined> {
+  /** Returns the newest one with an approved person: strangers write to open channels, and people are removed. */
+  async function firstApproved(all: readonly Place[]): Promise<Place | undefined> {
     const known = new Map<string, boolean>();
-    for (const place of places) {
+    for (const place of all) {
       const { principalId } = place;
       const isApproved = known.get(principalId) ?? (await deps.mayWrite(principalId, place));
       known.set(principalId, isApproved);
@@ -65,7 +65,7 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
       return target;
     }
     const { agentCaller, identity } = call;
-    const places = await db.read(findPlaces, {
+    const found = await db.read(findPlaces, {
       agentIds: named === undefined ? (identity.agents ?? null) : [named],
       principalId: isAdmin(call) ? null : (agentCaller?.principalId ?? identity.principalId),
       channelType: type ?? primary?.channelType ?? null,
@@ -73,7 +73,7 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
       instance: primary?.channelInstanceId ?? null,
     });
     const isNamed = type !== undefined || primary !== undefined;
-    const place = isNamed ? places[0] : await firstApproved(places);
+    const place = isNamed ? found[0] : await firstApproved(found);
     if (place === undefined) return undefined;
     const { agentId, principalId, conversationRef, instance, channelType, conversationId, threadId, conversationKind } = place;
     const to = { instance, channelType, conversationId, threadId, conversationKind };
