@@ -24,7 +24,7 @@ const toProject = (suite: Suite, index: number) => {
       sequence: { groupOrder: index },
       testTimeout,
       retry,
-      hookTimeout: 60_000,
+      hookTimeout: 120_000,
     },
   };
 };
@@ -35,7 +35,7 @@ export default defineConfig({
     globalSetup: ['tools/test-threads.ts', 'tools/test-postgres.ts'],
     // A test that asserts nothing cannot fail.
     // What a test polls for comes within milliseconds, or much later where the machine does other work too.
-    expect: { requireAssertions: true, poll: { interval: 10, timeout: 15_000 } },
+    expect: { requireAssertions: true, poll: { interval: 10, timeout: 25_000 } },
     reporters: ['default'],
     passWithNoTests: false,
     projects: suites.map(toProject),

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { type FakeMedia, startFakeMedia } from '@gatehouse/testkit/fake-media';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findCommand } from '../tools/system-packages.mjs';
@@ -17,14 +18,18 @@ const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR
 describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
   let product: Product;
   let browser: Browser;
+  let speech: FakeMedia;
 
   beforeAll(async () => {
+    speech = await startFakeMedia();
+    const transcription = { providers: [{ type: 'openai-compatible', baseUrl: `${speech.url}/v1`, model: 'whisper' }] };
     [product, browser] = await Promise.all([
-      startProduct({ provider: { paceMs: 5 }, config: { gateway: { tokens: scopedTokens } } }),
-      startBrowser(),
+      startProduct({ provider: { paceMs: 5 }, config: { gateway: { tokens: scopedTokens }, media: { transcription } } }),
+      startBrowser(['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream']),
     ]);
   });
   afterAll(async () => {
+    await speech?.[Symbol.asyncDispose]();
     await browser?.[Symbol.asyncDispose]();
     await product?.[Symbol.asyncDispose]();
   });
@@ -242,6 +247,26 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await search.evaluate((field) => field === document.activeElement)).toBe(true);
     });
 
+    test('speech is recorded and converted to text for the message, and a failure says why', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      const field = page.getByRole('textbox', { name: 'Message' });
+      const record = async () => {
+        await page.getByRole('button', { name: 'Record' }).click();
+        await page.getByRole('status').getByText('Recording').waitFor();
+        await page.getByRole('button', { name: 'Stop recording' }).click();
+      };
+      await field.fill('Please note:');
+      await record();
+      await expect.poll(() => field.inputValue()).toBe('Please note: Hello from the recording.');
+      expect(speech.requests.at(-1)?.form).toMatchObject({ model: 'whisper' });
+      speech.queue({ status: 400, json: { error: { message: 'no speech in it' } } });
+      await record();
+      await page.getByRole('alert').getByText('no speech in it').waitFor();
+      expect(await field.inputValue()).toBe('Please note: Hello from the recording.');
+      expect(complaints).toEqual([]);
+    });
+
     test('keeps unsent messages for each conversation', async () => {
       await using session = await logIn();
       const { page } = session;
@@ -289,7 +314,10 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('article', { name: 'You' }).getByText('pasted.txt').waitFor();
       await page.waitForURL(/\/chat\/cv_/);
       await page.reload();
-      await page.getByRole('article', { name: 'You' }).getByText('notes.txt').waitFor();
+      const saving = page.waitForEvent('download');
+      await page.getByRole('article', { name: 'You' }).getByRole('button', { name: 'Save notes.txt' }).click();
+      const saved = await saving;
+      expect([saved.suggestedFilename(), await readFile(await saved.path(), 'utf8')]).toEqual(['notes.txt', 'The harvest is on Tuesday.']);
       expect(complaints).toEqual([]);
     });
 
@@ -647,7 +675,6 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       for (const section of sections) {
         await go(page, section);
         await settled(page);
-        expect([section, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([section, 360]);
         const wide = () =>
           page.evaluate(() =>
             [...document.querySelectorAll('main *')]
@@ -656,14 +683,16 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
               )
               .map((one) => one.getAttribute('class')),
           );
-        // A chart gets its width after its first drawing.
+        // A chart gets its width after its first drawing, and is wider than the page until then.
         await expect.poll(async () => [section, await wide()]).toEqual([section, []]);
-        const small = await page.evaluate(() =>
-          [...document.querySelectorAll('button, select, .nav-item, .picker-item, input:not([type=checkbox])')]
-            .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.getBoundingClientRect().height < 44)
-            .map((one) => one.className),
-        );
-        expect([section, small]).toEqual([section, []]);
+        await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+        const small = () =>
+          page.evaluate(() =>
+            [...document.querySelectorAll('button, select, .nav-item, .picker-item, input:not([type=checkbox])')]
+              .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.getBoundingClientRect().height < 44)
+              .map((one) => one.className),
+          );
+        await expect.poll(async () => [section, await small()]).toEqual([section, []]);
       }
       expect(complaints).toEqual([]);
     });

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeAnswer, type FakeProvider, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
-import { type Daemon, root, startDaemon } from '../proving/lib/daemon.ts';
+import { type Daemon, logOf, root, startDaemon } from '../proving/lib/daemon.ts';
 import { makeHome, removeHome } from '../proving/lib/home.ts';
 import { findCommand } from '../tools/system-packages.mjs';
 import { readGuide, shellOf } from './lib/guide.ts';
@@ -23,6 +23,8 @@ let env: NodeJS.ProcessEnv;
 
 const paste = (heading: string) => guide.paste(env, heading);
 const calls = (name: string, args: object): FakeAnswer => ({ toolCalls: [{ id: `call_${name}`, name, arguments: JSON.stringify(args) }] });
+/** Number of turns that continued without memories. */
+const countLate = () => logOf(daemon).split('the search took too long').length - 1;
 /** Returns the last request to the model. */
 const shown = () => JSON.stringify(provider.requests.at(-1)?.body);
 
@@ -66,9 +68,18 @@ test.skipIf(missing)('it reads a folder', { timeout: 60_000 }, async () => {
 });
 
 test.skipIf(missing)('it remembers a fact from one conversation in another', { timeout: 60_000 }, async () => {
-  provider.queue(calls('memory_store', { content: 'The user takes coffee black' }), { text: 'I will.' }, { text: 'Black.' });
+  const fact = 'The user takes coffee black';
+  provider.queue(calls('memory_store', { content: fact }), { text: 'I will.' }, { text: 'Black.' });
   expect(await paste('It remembers')).toContain('Black.');
-  expect(shown()).toContain('The user takes coffee black');
+  const [, question = ''] = guide.blocks('It remembers', 'sh')[0]?.split('\n') ?? [];
+  // On a machine that does much else, a turn continues without memories that are found too late, and says so in the log.
+  let late = 0;
+  while (!shown().includes(fact) && countLate() > late) {
+    late = countLate();
+    provider.queue({ text: 'Black.' });
+    await run('bash', ['-ec', question], { cwd: root, env, timeout: 30_000 });
+  }
+  expect(shown()).toContain(fact);
 });
 
 test.skipIf(missing)('it uses an MCP server', { timeout: 60_000 }, async () => {

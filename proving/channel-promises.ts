@@ -67,13 +67,13 @@ export async function proveLostConfirmations({ each = 1, broken }: ChannelPromis
       telegram.fail('sendMessage', 'cutAfter');
       telegram.chats.say(ada, askWith(nonce));
       await until(async () => {
-        const { delivered, pending, inFlight, unknown } = Queue.parse(await rpcCall(daemon, 'delivery.queue.status', {}));
+        const { delivered, pending, inFlight, unknown } = Queue.parse(await rpcCall(daemon, 'delivery.queue.status', { channel_type: 'telegram' }));
         return delivered + unknown === n + 1 && pending + inFlight === 0;
       }, 'no answer');
       const copies = said().filter((text) => text.includes(nonce)).length;
       if (copies !== 1) wrong.push(`an answer whose confirmation was lost is seen ${copies} times`);
     }
-    const { unknown } = Queue.parse(await rpcCall(daemon, 'delivery.queue.status', {}));
+    const { unknown } = Queue.parse(await rpcCall(daemon, 'delivery.queue.status', { channel_type: 'telegram' }));
     if (unknown !== each) wrong.push(`${unknown} of ${each} answers whose confirmation was lost are unknown`);
   });
   return { wrong };

@@ -10,6 +10,7 @@ import { proveSpecialFiles } from './r26-special-files.ts';
 import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
 import { proveSkillVetting } from './r35-skill-vetting.ts';
+import { proveTerminalDrives } from './terminal-drives.ts';
 
 /** The full forms of the proofs on transports: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
 export function transportProofs({ seed, progress }: ProofOptions): Proofs {
@@ -129,6 +130,17 @@ export function transportProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.guesses} guesses at ${Object.keys(report.byRoute).length} routes; answered 401: ${counts(report.answered)}; ${report.wrong.length} wrong; seed ${seed}`,
         caught: `limits keyed by the spelling of the address: ${Object.values(broken.answered).join(', ')} answered 401; an address locked for its right secret too: ${locked.wrong.length} wrong`,
         good: report.wrong.length === 0 && broken.wrong.length > 0 && locked.wrong.length > 0,
+      };
+    },
+    async terminals() {
+      const report = await proveTerminalDrives({ rounds: 20, progress });
+      printFindings(report.wrong);
+      const broken = await proveTerminalDrives({ rounds: 3, programs: ['python3'], broken: 'terminal-without-mark', progress });
+      return {
+        promise: 'A model drives Python, vi and sqlite3 on a terminal to the end, however slow the machine is',
+        figure: `${report.drives} drives: ${report.wrong.length} did not get to their end`,
+        caught: `an earlier prompt is taken for the answer: ${broken.wrong.length} of ${broken.drives} did not get to their end`,
+        good: report.wrong.length === 0 && broken.wrong.length === broken.drives,
       };
     },
     async doctor() {

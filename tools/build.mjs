@@ -11,12 +11,15 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
 /** Modules that run in separate threads and processes, by the name under which their code looks for them. */
-export const threads = {
+const threads = {
   'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
+  'document-worker': 'packages/server/src/features/environment/documents/formats/document-worker.ts',
+  'picture-worker': 'packages/server/src/features/environment/multimodal/pictures/picture-worker.ts',
   'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
   'check-worker': 'packages/server/src/features/operations/evaluation/checks/check-worker.ts',
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
+  'screen-worker': 'packages/server/src/features/environment/shell/terminal/screen-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
   'keyring-process': 'packages/server/src/kernel/keyring-process.ts',
@@ -30,7 +33,7 @@ const storageThread = {
   runner: 'packages/server/src/kernel/lifecycle/compiled-worker.ts',
 };
 /** Files of packages that a thread reads from its own folder. */
-export const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
+export const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm', 'vips.wasm': 'wasm-vips/vips.wasm', 'vips-node.mjs': 'wasm-vips' };
 /** The schema of the configuration file for editors, made by tools/gen.ts. */
 const configSchema = 'docs/reference/config.schema.json';
 /** Names of the files of the build in dist/. */
@@ -54,7 +57,7 @@ function loadedOnUse(name) {
  * Modules of Node are fetched without their ES module façade: making that reads every property, and reading
  * `WebSocket` of node:http loads a whole HTTP client that nothing here uses, for a quarter of the start.
  */
-export const plainBuiltins = {
+const plainBuiltins = {
   name: 'plain-builtins',
   setup(build) {
     build.onResolve({ filter: /^(?:node:)?[a-z]/ }, ({ path, kind }) => {
@@ -102,13 +105,15 @@ const wrapped = (text) =>
   `(function(exports,require,module,__filename,__dirname,__url,__import){${text.replaceAll('import("./main-', '__import("./main-')}\n})`;
 
 /** Puts the digest of a file into the name under which code looks for it, so that a running daemon loads nothing of another build. */
+const withNames = (text, names) => text.replace(/'\.\/([a-z-]+)\.js'/g, (found, name) => (names.has(name) ? `'./${names.get(name)}'` : found));
+
 function namedFiles(names) {
   return {
     name: 'named-files',
     setup(build) {
       build.onLoad({ filter: /packages[\\/]server[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
         const text = readFileSync(path, 'utf8');
-        const contents = text.replace(/'\.\/([a-z-]+)\.js'/g, (found, name) => (names.has(name) ? `'./${names.get(name)}'` : found));
+        const contents = withNames(text, names);
         return contents === text ? undefined : { contents, loader: 'ts' };
       });
     },
@@ -116,7 +121,7 @@ function namedFiles(names) {
 }
 
 /** Native helpers of ws, which a test tool depends on, and of pg: the bundle has no native parts, and both work without them. */
-export const noNativeParts = {
+const noNativeParts = {
   name: 'no-native-parts',
   setup(build) {
     build.onResolve({ filter: /^(?:bufferutil|utf-8-validate|pg-native)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
@@ -127,8 +132,8 @@ export const noNativeParts = {
   },
 };
 
-/** Optional packages with native code: they are loaded from node_modules by the process that needs them. */
-const nativePackages = ['@napi-rs/keyring'];
+/** Optional packages with native code, which the process that needs them loads from node_modules, and one whose own threads load its file again. */
+const nativePackages = ['@napi-rs/keyring', 'wasm-vips'];
 
 /** Sources of the bundle; the same text means the same bundle. */
 export function sourceStamp() {
@@ -166,29 +171,35 @@ export function isBuilt(stamp) {
   }
 }
 
-/** Builds into dist/, each file replaced whole, so that two builds at a time and a daemon that starts meanwhile do no harm. */
-export async function build(stamp) {
+const common = {
+  absWorkingDir: root,
+  outdir: dist,
+  bundle: true,
+  write: false,
+  platform: 'node',
+  format: 'esm',
+  target: 'node26',
+  // Names stay readable in stack traces; there are no source maps to load.
+  minifySyntax: true,
+  minifyWhitespace: true,
+  plugins: [plainBuiltins, noNativeParts],
+  legalComments: 'linked',
+  logLevel: 'warning',
+  metafile: true,
+};
+const standalone = { ...common, external: nativePackages, banner: { js: requireBanner } };
+
+/**
+ * Returns the files of the daemon and its threads by their names, the program last. `change` makes a plugin that replaces sources of the server;
+ * what it loads goes through the function that it gets.
+ */
+export async function bundleDaemon(change) {
   const { build: bundle } = await import('esbuild');
-  const common = {
-    absWorkingDir: root,
-    outdir: dist,
-    bundle: true,
-    write: false,
-    platform: 'node',
-    format: 'esm',
-    target: 'node26',
-    // Names stay readable in stack traces; there are no source maps to load.
-    minifySyntax: true,
-    minifyWhitespace: true,
-    plugins: [plainBuiltins, noNativeParts],
-    legalComments: 'linked',
-    logLevel: 'warning',
-    metafile: true,
-  };
-  const standalone = { ...common, external: nativePackages, banner: { js: requireBanner } };
   /** Names of files with their digest, by the name under which code looks for them. */
   const names = new Map();
   const made = new Map();
+  const unnamed = [...(change === undefined ? [] : [change((text) => text)]), ...common.plugins];
+  const named = () => [...(change === undefined ? [] : [change((text) => withNames(text, names))]), ...common.plugins, namedFiles(names)];
 
   /** Adds a bundle of one file and its licenses. */
   function add(name, { outputFiles }, finish = (text) => text) {
@@ -203,19 +214,19 @@ export async function build(stamp) {
   // One file for each kind of thread, because a thread that loads many files costs tens of megabytes.
   async function addThreads() {
     await Promise.all(
-      Object.entries(threads).map(async ([name, source]) => add(name, await bundle({ ...standalone, entryPoints: { [name]: source } }))),
+      Object.entries(threads).map(async ([name, source]) =>
+        add(name, await bundle({ ...standalone, plugins: unnamed, entryPoints: { [name]: source } })),
+      ),
     );
-    add('storage-program', await bundle({ ...common, ...program, entryPoints: { program: storageThread.source } }), wrapped);
-    const plugins = [...common.plugins, namedFiles(names)];
-    add(storageThread.name, await bundle({ ...standalone, plugins, entryPoints: { thread: storageThread.runner } }));
+    add('storage-program', await bundle({ ...common, ...program, plugins: unnamed, entryPoints: { program: storageThread.source } }), wrapped);
+    add(storageThread.name, await bundle({ ...standalone, plugins: named(), entryPoints: { thread: storageThread.runner } }));
   }
 
   /** Adds the daemon: one file of all that a start loads, and modules that are loaded when they are needed. */
   async function addDaemon() {
-    const plugins = [...common.plugins, namedFiles(names)];
     const { outputFiles, metafile } = await bundle({
       ...common,
-      plugins,
+      plugins: named(),
       entryPoints: { daemon: 'packages/server/src/process/daemon.ts' },
       splitting: true,
       chunkNames: 'main-[name]-[hash]',
@@ -260,23 +271,37 @@ export async function build(stamp) {
     };
     const main = await bundle({
       ...standalone,
-      plugins: [apart, ...common.plugins, namedFiles(names)],
+      plugins: [apart, ...named()],
       entryPoints: { main: 'packages/server/src/main.ts' },
     });
     made.set('main.js', finished(main.outputFiles[0].text));
   }
 
-  async function addCommand() {
-    const { outputFiles } = await bundle({
-      ...standalone,
-      entryPoints: { cli: 'packages/cli/src/main.ts' },
-      splitting: true,
-      chunkNames: 'cli-[name]-[hash]',
-    });
-    for (const { path, text } of outputFiles) made.set(basename(path), path.endsWith('.js') ? finished(text) : text);
-  }
+  await addThreads();
+  await addDaemon();
+  return made;
+}
 
-  const [dashboardBytes] = await Promise.all([buildDashboard({ root, outDir: join(dist, 'dashboard') }), addThreads().then(addDaemon), addCommand()]);
+/** Returns the files of the command by their names. */
+async function bundleCommand() {
+  const { build: bundle } = await import('esbuild');
+  const { outputFiles } = await bundle({
+    ...standalone,
+    entryPoints: { cli: 'packages/cli/src/main.ts' },
+    splitting: true,
+    chunkNames: 'cli-[name]-[hash]',
+  });
+  return outputFiles.map(({ path, text }) => [basename(path), path.endsWith('.js') ? finished(text) : text]);
+}
+
+/** Builds into dist/, each file replaced whole, so that two builds at a time and a daemon that starts meanwhile do no harm. */
+export async function build(stamp) {
+  const [dashboardBytes, daemon, command] = await Promise.all([
+    buildDashboard({ root, outDir: join(dist, 'dashboard') }),
+    bundleDaemon(),
+    bundleCommand(),
+  ]);
+  const made = new Map([...daemon, ...command]);
   mkdirSync(dist, { recursive: true });
   for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
   replace(join(dist, basename(configSchema)), readFileSync(join(root, configSchema)));

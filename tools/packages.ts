@@ -44,6 +44,7 @@ export const onDemand: Readonly<Record<string, readonly string[]>> = {
   'channels of Discord': ['@discordjs/rest', '@discordjs/ws'],
   'channels of Slack': ['@slack/socket-mode', '@slack/web-api'],
   'channels of email': ['imapflow', 'nodemailer', 'postal-mime'],
+  'text of documents': ['unpdf', 'saxes'],
 };
 
 export function readPackageSources(root: string): PackageSources {

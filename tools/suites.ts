@@ -7,7 +7,7 @@ export interface Suite {
   readonly measures?: 1 | 2;
   /** Takes half of the processors, so that another suite can run next to it: its files spend most of their time waiting. */
   readonly half?: true;
-  /** Files of one worker share loaded modules: for tests that use the product through its interfaces alone. */
+  /** Files of one worker share loaded modules: for tests that use the product through its interfaces alone, or start it as a process. */
   readonly shared?: true;
   /** Module whose `setup` runs before the files of the suite, in addition to that of the whole run. */
   readonly setup?: string;
@@ -34,6 +34,7 @@ const observing = [
   'packages/server/src/gateway/http-rows.test.ts',
   'packages/server/src/llm/openai-chat/stream.test.ts',
   'packages/server/src/transactions/claim-occurrence.test.ts',
+  'packages/server/src/wiring/channel-people.test.ts',
   'packages/server/src/transactions/prepare-queries.test.ts',
 ];
 
@@ -57,32 +58,34 @@ export const suites: readonly Suite[] = [
     name: 'e2e',
     include: ['e2e/**/*.test.ts'],
     half: true,
-    testTimeout: 60_000,
+    shared: true,
+    testTimeout: 120_000,
     waitsFor: 'starting daemons, pages of a browser, programs of others',
   },
   {
     name: 'rpc',
     include: whole,
     shared: true,
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     waitsFor: 'synced writes, and polls of what happens next',
   },
-  { name: 'tools', include: ['tools/**/*.test.ts'], half: true, testTimeout: 30_000, waitsFor: 'builds and type checks of copies of the tree' },
+  { name: 'tools', include: ['tools/**/*.test.ts'], half: true, testTimeout: 240_000, waitsFor: 'builds and type checks of copies of the tree' },
   {
     name: 'unit',
     shared: true,
     include: ['packages/*/src/**/*.test.ts'],
     exclude: [...whole, ...observing],
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     waitsFor: 'synced writes, threads and processes',
   },
-  { name: 'isolated', include: observing, half: true, testTimeout: 30_000, waitsFor: 'synced writes and threads' },
+  { name: 'isolated', include: observing, half: true, testTimeout: 60_000, waitsFor: 'synced writes and threads' },
   {
     name: 'proving',
     include: ['proving/**/*.test.ts'],
     exclude: [...timed, ...paced],
     setup,
-    testTimeout: 120_000,
+    shared: true,
+    testTimeout: 240_000,
     waitsFor: 'starting and killed daemons',
   },
   {
@@ -108,7 +111,7 @@ export const suites: readonly Suite[] = [
     include: paced,
     setup,
     measures: 2,
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     waitsFor: 'the limits in seconds that the product promises',
   },
   {
@@ -116,7 +119,7 @@ export const suites: readonly Suite[] = [
     include: timed,
     setup,
     measures: 1,
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     waitsFor: 'answers of a daemon under load',
   },
   {

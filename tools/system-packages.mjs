@@ -16,7 +16,12 @@ export const systemPackages = [
   { package: 'ngircd', command: 'ngircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
   { package: 'inspircd', command: 'inspircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
   { package: 'dovecot-imapd', command: 'dovecot', neededBy: 'packages/server/src/channels/email/receive.test.ts' },
+  { package: 'espeak-ng', command: 'espeak-ng', neededBy: 'packages/server/src/features/environment/multimodal/speech/local-programs.test.ts' },
+  { package: 'ffmpeg', command: 'ffmpeg', neededBy: 'packages/server/src/features/environment/multimodal/speech/local-programs.test.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
+  { package: 'vim-tiny', command: 'vi', neededBy: 'proving/lib/terminal-script.ts' },
+  { package: 'sqlite3', command: 'sqlite3', neededBy: 'proving/lib/terminal-script.ts' },
+  { package: 'python3', command: 'python3', neededBy: 'proving/lib/terminal-script.ts' },
 ];
 
 /** Folders of daemons, which are not in the path of an ordinary user. */

@@ -59,7 +59,7 @@ export async function startBrowser(args: readonly string[] = []): Promise<Browse
   async function create(options?: BrowserContextOptions): Promise<BrowserContext> {
     const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 800 }, ...options });
     // Below the limit of a test, so that the failure names the awaited element.
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(40_000);
     return context;
   }
   let shared: Promise<Page> | undefined;

@@ -10,8 +10,8 @@ buildIn({
       to: 'const { id: workId, owner, fence } = item; lastRoutes.set(work.senderId, work.to);',
     },
     {
-      from: 'const answer = answerOf(item, work, ended, previewId);',
-      to: 'const answer = answerOf(item, { ...work, to: lastRoutes.get(work.senderId) ?? work.to }, ended, previewId);',
+      from: 'const written = answerOf(item, work, ended, previewId);',
+      to: 'const written = answerOf(item, { ...work, to: lastRoutes.get(work.senderId) ?? work.to }, ended, previewId);',
     },
     {
       from: 'const waitMs = ({ attempts }: WorkItem)',

@@ -8,14 +8,15 @@ buildIn({
     {
       from: 'if (part === undefined) return;',
       to: `if (part === undefined) return;
-      await this.#finish({ id: part.id, bootId, is: 'retry', isFree: true, atMs: clock.now() }, signal);`,
+      await this.#finish({ id: part.id, bootId, is: 'retry', isFree: true, repeatUnknown: false, atMs: clock.now() }, signal);`,
     },
     {
-      from: 'const alert = await db.write(finishSend, end);',
+      from: 'const { state, alert } = await db.write(finishSend, end);',
       to: `const { beginSend } = this.#deps;
-        const { channelType } = this.#options.platform.capabilities;
-        await db.write(beginSend, { id: end.id, channelType, bootId: end.bootId, atMs: end.atMs, ageNowMs: end.atMs });
-        const alert = await db.write(finishSend, end);`,
+        const { admits, platform } = this.#options;
+        const { channelType } = platform.capabilities;
+        await db.write(beginSend, { id: end.id, channelType, bootId: end.bootId, atMs: end.atMs, ageNowMs: end.atMs, admits });
+        const { state, alert } = await db.write(finishSend, end);`,
     },
   ],
 });

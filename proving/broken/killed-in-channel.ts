@@ -13,8 +13,8 @@ interface Location {
 const sender = 'features/channels/delivery/sender.ts';
 const intake = 'features/channels/messages/messages.ts';
 const points: Readonly<Record<string, Location>> = {
-  received: { module: intake, text: 'const added = new Set(await db.write(deps.accept, { messages, changes, cursor: reached }));' },
-  committed: { module: intake, text: 'for (const { row } of messages) if (added.has(row.id)) announce(row);' },
+  received: { module: intake, text: 'const { added, full } = await db.write(deps.accept, { messages, changes, cursor: reached });' },
+  committed: { module: intake, text: 'const [isNew, isFull] = [new Set(added), new Set(full)];' },
   acknowledged: {
     module: 'features/channels/instances/instance.ts',
     text: 'if (received.length > 0) this.lastMessageAtMs = clock.now();',
@@ -24,8 +24,11 @@ const points: Readonly<Record<string, Location>> = {
   'turn running': { module: 'runtime/model-calls.ts', text: 'const { result, model } = await this.#stop.bounded' },
   'turn ended': { module: 'features/conversations/turns/durable/durable.ts', text: 'this.#end = { ...end, state: settlement.state };' },
   'sending committed': { module: sender, text: 'const [startedAtMs, startedAt] = [clock.now(), clock.monotonic()];' },
-  'answer read': { module: sender, text: 'await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);' },
-  'receipt committed': { module: sender, text: "announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });" },
+  'answer read': {
+    module: sender,
+    text: 'const state = await this.#finish({ id: part.id, bootId, ...end, repeatUnknown, atMs: clock.now() }, signal);',
+  },
+  'receipt committed': { module: sender, text: 'announceDelivery(this.#deps, { ...part, state });' },
 };
 
 const isArmed = "process.getBuiltinModule('node:fs').existsSync(process.env['KILL_ARMED'] ?? '')";

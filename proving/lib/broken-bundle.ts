@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, join, resolve } from 'node:path';
-import { build, type Plugin, transform } from 'esbuild';
-import { attachments, noNativeParts, plainBuiltins, sourceStamp, threads } from '../../tools/build.mjs';
+import { type Plugin, transform } from 'esbuild';
+import { attachments, bundleDaemon, sourceStamp } from '../../tools/build.mjs';
 import { built, type ExportFault, type Fault } from '../broken/patch.ts';
 import { brokenBundleAt, root } from './daemon.ts';
 
@@ -27,23 +27,10 @@ export async function bundleBroken(): Promise<string> {
   if (existsSync(program)) return program;
   for (const name of names) await import(join(faultFolder, name));
   const draft = `${folder}.${process.pid}`;
-  await build({
-    absWorkingDir: root,
-    entryPoints: { main: 'packages/server/src/main.ts', 'storage-worker': 'packages/server/src/storage-worker.ts', ...threads },
-    outdir: draft,
-    bundle: true,
-    splitting: true,
-    // Loaded from node_modules, as in the bundle.
-    external: ['@napi-rs/keyring'],
-    platform: 'node',
-    format: 'esm',
-    target: 'node26',
-    plugins: [choosing(Map.groupBy(built, ({ module }) => join(root, 'packages/server/src', module))), plainBuiltins, noNativeParts],
-    logLevel: 'warning',
-    // The program loads its modules from the bundle, as sources do, instead of the file with all of them.
-    define: { 'import.meta.filename': '"main.ts"' },
-    banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
-  });
+  const faults = Map.groupBy(built, ({ module }) => join(root, 'packages/server/src', module));
+  const files = await bundleDaemon((named) => choosing(faults, named));
+  await mkdir(draft, { recursive: true });
+  for (const [name, text] of files) await writeFile(join(draft, name), text);
   for (const [name, source] of Object.entries(attachments)) await copyFile(resolveFile(source), join(draft, name));
   await writeFile(join(draft, '.sources'), basename(folder));
   await mkdir(join(folder, '..'), { recursive: true });
@@ -63,7 +50,7 @@ export async function setup(): Promise<void> {
 
 type FaultsByFile = ReadonlyMap<string, readonly (Fault | ExportFault)[]>;
 
-function choosing(faultsByFile: FaultsByFile): Plugin {
+function choosing(faultsByFile: FaultsByFile, named: (text: string) => string): Plugin {
   return {
     name: 'choosing',
     setup({ onResolve, onLoad }) {
@@ -75,10 +62,10 @@ function choosing(faultsByFile: FaultsByFile): Plugin {
         const faults = faultsByFile.get(path);
         if (faults === undefined) return undefined;
         const text = await readFile(path, 'utf8');
-        if (suffix === original) return { contents: text, loader: 'ts' };
+        if (suffix === original) return { contents: named(text), loader: 'ts' };
         if (!suffix.startsWith(replaced)) return { contents: await choiceOf(path, text, faults), loader: 'js' };
         const contents = withFaults(text, faults, suffix.slice(replaced.length).split('+'));
-        return contents === undefined ? undefined : { contents, loader: 'ts' };
+        return contents === undefined ? undefined : { contents: named(contents), loader: 'ts' };
       });
     },
   };

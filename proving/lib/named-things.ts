@@ -102,6 +102,8 @@ const exempt: Readonly<Record<string, string>> = {
   'agents.create agentId': 'names what does not exist yet',
   'session.fork forkKey': 'names what does not exist yet, among the caller’s own',
   'tokens.create id': 'names what does not exist yet',
+  'background.screen id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',
+  'background.type id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'background.stop id': 'names a jailed process; stops.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'providers.set id': 'providers are configuration; who may name them is shown by R23',
   'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
@@ -109,9 +111,10 @@ const exempt: Readonly<Record<string, string>> = {
   'GET /v1/models/*id id': 'models are configuration',
   'POST /rpc id': 'number of the request',
   'POST /mcp id': 'number of the request',
-  deliveryId: 'webhooks and messages to platforms belong to the installation, not to a caller; who may name them is shown by R23',
-  channel_instance_id: 'channels are configuration; who may name them is shown by R23',
-  'channels.retry messageId': 'messages of platforms belong to the installation, not to a caller; who may name them is shown by R23',
+  deliveryId:
+    'webhooks belong to the installation; limited-tokens.rpc.test.ts shows that foreign messages to platforms are answered like unknown ones',
+  channel_instance_id: 'channels of foreign agents are answered like unknown ones; limited-tokens.rpc.test.ts shows it',
+  'channels.retry messageId': 'messages to foreign agents are answered like unknown ones; limited-tokens.rpc.test.ts shows it',
   channel_id:
     'a conversation of a platform, compared with the endpoint that is named with it; whose it may be is shown by E13 (outgoing.rpc.test.ts)',
   message_id: 'a message of the endpoint that is named with it; whose that may be is shown by E13 (outgoing.rpc.test.ts)',
@@ -127,7 +130,7 @@ const exempt: Readonly<Record<string, string>> = {
   icon_custom_emoji_id: 'a thing of the platform, which decides who may name it',
   message_thread_id: 'a thing of the platform, which decides who may name it',
   'agents.create target': 'a conversation of a platform for heartbeats, for administrators',
-  pairingId: 'pairings belong to the installation, not to a caller; who may name them is shown by R23',
+  pairingId: 'pairings of channels of foreign agents are answered like unknown ones; limited-tokens.rpc.test.ts shows it',
   'POST /hooks/*path path': 'names a mapping of the configuration; who may reach it is shown by R28',
   serverId: 'servers belong to the installation, not to a caller; who may name them is shown by R23',
   'cron.add conversationRef':

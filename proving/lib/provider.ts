@@ -92,6 +92,7 @@ export function proofConfig(
     readonly mcp?: object;
     readonly webhooks?: object;
     readonly channels?: object;
+    readonly media?: object;
   } = {},
 ) {
   return {
@@ -117,5 +118,6 @@ export function proofConfig(
     ...(more.mcp !== undefined && { mcp: more.mcp }),
     ...(more.webhooks !== undefined && { webhooks: more.webhooks }),
     ...(more.channels !== undefined && { channels: more.channels }),
+    ...(more.media !== undefined && { media: more.media }),
   };
 }

@@ -117,7 +117,16 @@ export function chatsOf(day: number, startMs: number, { subAgents: count }: Pace
   return {
     messages: Array.from({ length: count }, (_, index) => {
       const key = suffix(day * count + index);
-      const sent = { state: 'accepted' as const, attempts: 1, platformId: key, errorKind: null, error: null, begunAtMs: atMs, endedAtMs: atMs };
+      const sent = {
+        state: 'accepted' as const,
+        attempts: 1,
+        repeats: 0,
+        platformId: key,
+        errorKind: null,
+        error: null,
+        begunAtMs: atMs,
+        endedAtMs: atMs,
+      };
       const times = { notBeforeMs: atMs, expiresAtMs: atMs + 3_600_000, createdAtMs: atMs };
       const part = {
         id: `${idBefore('ob', atMs)}-${key}-01`,
@@ -136,6 +145,7 @@ export function chatsOf(day: number, startMs: number, { subAgents: count }: Pace
           id: `${idBefore('cm', atMs)}-${key}`,
           eventKey: key,
           isForwarded: 0 as const,
+          isBot: 0 as const,
           verdict: 'turn' as const,
           sentAtMs: atMs,
           receivedAtMs: atMs,

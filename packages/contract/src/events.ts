@@ -303,6 +303,18 @@ export const events = {
     summary: 'A tool call of a turn ended; with `background` it continues without its turn.',
     payload: () => z.strictObject({ ...toolCall, durationMs: z.int().min(0), outcome: z.enum(['ok', 'error', 'denied', 'background']) }),
   }),
+  'terminal.drive_promoted': event({
+    category: 'Tools',
+    visibility: 'admin',
+    summary: 'A wait for a terminal session outlasted its turn and continues in the background.',
+    payload: () => counted,
+  }),
+  'terminal.session_evicted': event({
+    category: 'Tools',
+    visibility: 'admin',
+    summary: 'A terminal session was ended, because nobody had used it for `exec.terminalIdleMs`.',
+    payload: () => counted,
+  }),
   'background_task:promoted': event({
     category: 'Tools',
     visibility: 'admin',

@@ -1,3 +1,4 @@
+export { type SpeechFormat, speechFormats, type TtsAutoMode } from './methods/multimodal.ts';
 export { type Contract, contract, type MethodName, type Params, type ParamsInput, type Result, type ResultInput } from './registry.ts';
 export {
   diagnosticCategories,
@@ -42,6 +43,7 @@ export {
   ResponseTokensRequest,
 } from './http/v1-responses-more.ts';
 export { ResponseStreamEvent } from './http/v1-responses-events.ts';
+export { ImageRequest, ImageResponse, SpeechRequest, Transcription, TranscriptionFields } from './http/v1-audio.ts';
 export { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from './http/v1-embeddings.ts';
 export { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './http/api-chat.ts';
 export { ApiAgents, ApiChannels, ApiChatHistory } from './http/api-lists.ts';

@@ -9,6 +9,7 @@ import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
 import { cron } from './methods/cron.ts';
 import { daemon } from './methods/daemon.ts';
+import { documents } from './methods/documents.ts';
 import { env } from './methods/env.ts';
 import { evaluation } from './methods/eval.ts';
 import { gateway } from './methods/gateway.ts';
@@ -22,6 +23,7 @@ import { memory } from './methods/memory.ts';
 import { memoryLife } from './methods/memory-life.ts';
 import { message } from './methods/message.ts';
 import { models } from './methods/models.ts';
+import { multimodal } from './methods/multimodal.ts';
 import { notification } from './methods/notification.ts';
 import { platformActions } from './methods/platform-actions.ts';
 import { obs } from './methods/obs.ts';
@@ -58,6 +60,7 @@ export const contract = {
   ...context,
   ...cron,
   ...daemon,
+  ...documents,
   ...env,
   ...evaluation,
   ...gateway,
@@ -85,6 +88,7 @@ export const contract = {
   ...channels,
   ...delivery,
   ...message,
+  ...multimodal,
   ...notification,
   ...platformActions,
   ...workspace,

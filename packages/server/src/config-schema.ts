@@ -8,7 +8,9 @@ import { CronConfig } from './features/unattended/cron/config.ts';
 import { DurableConfig } from './features/unattended/durable/config.ts';
 import { HeartbeatConfig } from './features/unattended/heartbeat/config.ts';
 import { McpConfig } from './features/agents/mcp/config.ts';
+import { DocumentsConfig } from './features/environment/documents/config.ts';
 import { MediaConfig } from './features/environment/media/config.ts';
+import { ImageGenConfig, TranscriptionConfig, TtsConfig, VideoConfig, VisionConfig } from './features/environment/multimodal/config.ts';
 import { RetentionConfig } from './features/operations/retention/config.ts';
 import { ObservabilityConfig } from './features/operations/observability/config.ts';
 import { AgentToAgentConfig } from './features/delegation/subagents/config.ts';
@@ -35,6 +37,14 @@ const SecurityConfig = once(() =>
   z.strictObject({ agentToAgent: AgentToAgentConfig().prefault({}).meta({ apply: 'live' }).describe('How agents start and message one another.') }),
 );
 
+const MediaSection = once(() =>
+  MediaConfig().extend({
+    transcription: TranscriptionConfig().prefault({}).describe('Speech to text.'),
+    vision: VisionConfig().prefault({}).describe('Descriptions of images.'),
+    video: VideoConfig().prefault({}).describe('Descriptions of videos.'),
+  }),
+);
+
 /** All of config.yaml: one line per section; an unknown key stops the start. */
 export const RootConfig = z.strictObject({
   gateway: GatewayConfig.prefault({}).describe('The listener: address, tokens, limits.'),
@@ -49,6 +59,7 @@ export const RootConfig = z.strictObject({
     .meta({ apply: 'live' })
     .describe('What agents may start beyond their own turns, and the guards around it.'),
   budgets: BudgetsConfig.prefault({}).meta({ apply: 'live' }).describe('Hard caps over all agents together; each agent also has its own.'),
+  documents: section(DocumentsConfig, absent.documents).meta({ apply: 'live' }).describe('Text of documents: sizes, and how much is read.'),
   durable: section(DurableConfig, absent.durable)
     .meta({ apply: 'live' })
     .describe('Work that must be done although a process ends or a provider fails.'),
@@ -56,7 +67,11 @@ export const RootConfig = z.strictObject({
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
   mcp: section(McpConfig, absent.mcp).meta({ apply: 'live' }).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
-  media: section(MediaConfig, absent.media).meta({ apply: 'live' }).describe('Stored files: sizes, and how long they are kept.'),
+  media: section(MediaSection, absent.media)
+    .meta({ apply: 'live' })
+    .describe('Stored files: sizes, and how long they are kept; and what reads speech, images and video.'),
+  tts: section(TtsConfig, absent.tts).meta({ apply: 'live' }).describe('Text to speech.'),
+  imageGen: section(ImageGenConfig, absent.imageGen).meta({ apply: 'live' }).describe('Generation of images.'),
   scheduler: section(SchedulerConfig, absent.scheduler).describe('Scheduled work.'),
   security: section(SecurityConfig, absent.security).describe('What agents may do with each other.'),
   secrets: section(SecretsConfig, absent.secrets).describe(

@@ -14,11 +14,13 @@ import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
 import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
+import { deliverToInbox } from './transactions/deliver-message.ts';
 import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
 import { type Channels, wireChannels, wireOutbox } from './wiring/channels.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
+import { wireDocuments } from './wiring/documents.ts';
 import { wireEvaluation } from './wiring/evaluation.ts';
 import { openFoundation } from './wiring/foundation.ts';
 import { Late } from './wiring/late.ts';
@@ -26,6 +28,7 @@ import { wireLimits } from './wiring/limits.ts';
 import { wireListeners } from './wiring/listeners.ts';
 import { wireMemory } from './wiring/memory.ts';
 import { wireModels } from './wiring/models.ts';
+import { wireMultimodal } from './wiring/multimodal.ts';
 import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
 import { wireRetention } from './wiring/retention.ts';
@@ -76,7 +79,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const lanes = createLanes({ monotonic: clock.monotonic });
   const outbox = wireOutbox(assembly);
   if (outbox.isNeeded()) await outbox.load();
-  const inbox = createInbox({ ...core('inbox'), delivery: outbox.api });
+  const inbox = createInbox({ ...core('inbox'), deliver: deliverToInbox, delivery: outbox.api });
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
     owners: tokens.owners,
@@ -104,6 +107,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   const { web, skills, mcp, workspace, approvals, shell, openedJail } = tooling;
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, late.tools.value.current());
+  const documents = wireDocuments(assembly, { media: media.api, workspace });
   const conversations = wireConversations(assembly, {
     ...late,
     agents: agents.api,
@@ -124,6 +128,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     models,
     generate,
     media: media.api,
+    documents: documents.api,
     lanes,
     autonomy,
     budgets,
@@ -133,7 +138,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     conversations,
     traces: foundation.kept.api,
   });
-  late.tools.set(wireToolSet(assembly, { foundation, tooling, memory: memory.tools, sessions, background: background.tool, ...late }));
+  const multimodal = wireMultimodal(assembly, { agents: agents.api, models, work: budgets.work, media: media.api, tooling, channels: late.channels });
+  const ownTools = { memory: memory.tools, sessions, background: background.tool, documents: documents.tool, multimodal };
+  late.tools.set(wireToolSet(assembly, { foundation, tooling, ...ownTools, ...late }));
   late.rootTurns.set(createRootTurns({ turns, background: background.api, commands: shell.background, approvals, keptLanes }));
   const unattended = late.unattended.set(
     wireUnattended(assembly, {
@@ -167,6 +174,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       inbox: inbox.api,
       settings: settings.api,
       media: media.api,
+      speech: multimodal.api,
       reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
       stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
       decideApproval: approvals.decideInChat,
@@ -232,6 +240,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     isReplaced: foundation.build.isReplaced,
     sections: settings.sections,
     traces: foundation.kept,
+    channels: channels.standing,
     agents: agents.api,
     usage: budgets.usage,
     events: events.api,
@@ -251,6 +260,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...approvals.methods,
     ...skills.methods,
     ...web.methods,
+    ...documents.methods,
+    ...multimodal.methods,
     ...workspace.methods,
     ...mcp.methods,
     ...context.methods,
@@ -285,6 +296,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     turns: turns.api,
     responses: responses.api,
     media: media.api,
+    multimodal: multimodal.api,
     receipts: receipts.api,
     webhooks: unattended.webhooks,
     authorization: mcp.authorization,

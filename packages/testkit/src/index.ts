@@ -1,4 +1,5 @@
 export { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts';
+export { type FakeMedia, type MediaAnswer, type MediaRequest, silentWav, soundOf, startFakeMedia, tinyPng } from './fake-media.ts';
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
 export { copyHome } from './copy-home.ts';
 export { type FakeMatrix, type FakeMatrixOptions, startFakeMatrix } from './fake-matrix.ts';

@@ -14,7 +14,7 @@ export interface IrcPerson extends Disposable {
 export async function joinIrc(
   port: number,
   nick: string,
-  { channels = [], password }: { readonly channels?: readonly string[]; readonly password?: string } = {},
+  { channels = [], password, user = nick }: { readonly channels?: readonly string[]; readonly password?: string; readonly user?: string } = {},
 ): Promise<IrcPerson> {
   const socket = net.connect({ port, host: '127.0.0.1' });
   socket.setEncoding('utf8');
@@ -45,7 +45,7 @@ export async function joinIrc(
   socket.on('close', () => joined.reject(new Error(`the server ended the connection: ${heard.at(-1)}`)));
   if (password !== undefined) say(`PASS ${password}`);
   say(`NICK ${nick}`);
-  say(`USER ${nick} 0 * :${nick}`);
+  say(`USER ${user} 0 * :${nick}`);
   await joined.promise;
   return { heard, messages, say, [Symbol.dispose]: () => void socket.destroy() };
 }

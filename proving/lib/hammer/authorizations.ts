@@ -7,7 +7,7 @@ import {
   saveAuthorization,
   takeFlow,
 } from '../../../packages/server/src/features/agents/mcp/authorization/authorization-store.ts';
-import { deliverMessage } from '../../../packages/server/src/features/unattended/inbox/store.ts';
+import { deliverToInbox } from '../../../packages/server/src/transactions/deliver-message.ts';
 import { toCall } from '../../../packages/server/src/kernel/db/operation.ts';
 import { agentId, atMs, differs, driver, type Driver, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
 
@@ -34,7 +34,7 @@ const flowOf = (names: Names, index: string, server: string) => ({
   createdAtMs: atMs,
 });
 const alertOf = (names: Names, key: string, side: number) =>
-  toCall(deliverMessage, {
+  toCall(deliverToInbox, {
     id: names.id('in', `${key}-${side}`),
     opKey: names.id('op', key),
     digest: key,

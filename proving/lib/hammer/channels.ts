@@ -1,5 +1,5 @@
 import type { PartRow } from '../../../packages/server/src/features/channels/delivery/api.ts';
-import { decidePart, enqueueParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
+import { decidePart, dropEdit, enqueueParts } from '../../../packages/server/src/features/channels/delivery/store.ts';
 import {
   approvePairing,
   type MessageRow,
@@ -50,6 +50,7 @@ const messageOf = (names: Names, index: number | string, eventKey: string): Mess
   subject: null,
   attachmentsJson: null,
   isForwarded: 0,
+  isBot: 0,
   verdict: 'turn',
   agentId,
   conversationRef: null,
@@ -88,6 +89,7 @@ const partOf = (names: Names, index: number | string, part = 1): PartRow => ({
   begunAtMs: null,
   state: 'pending',
   attempts: 0,
+  repeats: 0,
   notBeforeMs: atMs,
   expiresAtMs: atMs + 60_000,
   bootId: null,
@@ -129,11 +131,12 @@ const intake: Driver<Round, { readonly approved: number; readonly added: number 
           atMs,
         };
         const message = { row, work, reply: [partOf(names, `reply-${index}`)] };
-        const ids = valueOf(await writer.write(acceptChannelMessages, { messages: [message] })) ?? [];
+        const ids = valueOf(await writer.write(acceptChannelMessages, { messages: [message] }))?.added ?? [];
         added += ids.length;
       }),
       async () => {
         const approval = {
+          instances: null,
           codeMac: names.id('mac', 'first'),
           person: 'ada',
           personPrincipalId: 'person:ada',
@@ -142,7 +145,7 @@ const intake: Driver<Round, { readonly approved: number; readonly added: number 
         };
         if (valueOf(await writer.write(approvePairing, approval)) !== undefined) approved += 1;
       },
-      () => writer.write(removePairing, { id: names.id('pr', 'nobody'), audit: names.audit(`unpair-${side}`) }, ['not_found']),
+      () => writer.write(removePairing, { id: names.id('pr', 'nobody'), instances: null, audit: names.audit(`unpair-${side}`) }, ['not_found']),
       () => writer.write(pruneMessages, { beforeMs: 0, limit: 3 }),
     ]);
     return { approved, added };
@@ -185,17 +188,26 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         if (valueOf(await writer.write(beginChannelSend, { id, channelType: 'irc', bootId, atMs, ageNowMs: atMs }))?.is !== 'begun') return;
         begun += 1;
         const end = valueOf(await writer.write(finishChannelSend, { id, bootId, is: index === 0 ? 'unknown' : 'accepted', atMs }));
-        if (end !== undefined) finished += 1;
+        if (end?.state !== undefined) finished += 1;
+        await writer.write(dropEdit, { id, bootId });
       }),
       async () => {
         const found = valueOf(
-          await writer.write(recoverChannelSends, { instance: round, bootId: `${liveBoot}-never`, canResolve: false, atMs: atMs - 1 }),
+          await writer.write(recoverChannelSends, {
+            instance: round,
+            bootId: `${liveBoot}-never`,
+            canResolve: false,
+            canEdit: true,
+            repeatUnknown: false,
+            atMs: atMs - 1,
+          }),
         );
         left += found?.length ?? 0;
       },
       () => writer.write(pruneChannelSends, { beforeMs: 0, limit: 3 }),
     ]);
     const decision = {
+      agentIds: null,
       id: names.id('ob', 'dead-1'),
       as: 'accepted' as const,
       expiresAtMs: atMs + 60_000,

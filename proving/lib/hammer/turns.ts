@@ -6,7 +6,14 @@ import { forkConversation } from '../../../packages/server/src/features/conversa
 import { indexMessages } from '../../../packages/server/src/features/conversations/sessions/search/index-store.ts';
 import { findConversation } from '../../../packages/server/src/features/conversations/sessions/store.ts';
 import { reserveForTurn } from '../../../packages/server/src/features/conversations/turns/store.ts';
-import { addTask, dropTask, endTask, markTasks, recordStop } from '../../../packages/server/src/features/environment/background/store.ts';
+import {
+  addTask,
+  dropTask,
+  endTask,
+  markTasks,
+  recordStop,
+  recordTyping,
+} from '../../../packages/server/src/features/environment/background/store.ts';
 import { rollUp } from '../../../packages/server/src/features/access/budgets/store.ts';
 import { toCall } from '../../../packages/server/src/kernel/db/operation.ts';
 import { commitTurn, openTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
@@ -377,6 +384,7 @@ const tasks: Driver<Round, { readonly ended: readonly number[] }> = {
     await writer.write(dropTask, { id: names.id('bg', 0) });
     await writer.write(addTask, { row: taskOf(names, `more-${side}`), ageNowMs: atMs });
     await writer.write(recordStop, { audit: names.audit(`stop-${side}`) });
+    await writer.write(recordTyping, { audit: names.audit(`type-${side}`) });
     return { ended };
   },
   async check(look, { round }, [first, second]) {

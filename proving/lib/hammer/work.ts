@@ -13,7 +13,7 @@ import {
   returnWork,
   suspendWork,
 } from '../../../packages/server/src/features/unattended/durable/store.ts';
-import { deliverMessage } from '../../../packages/server/src/features/unattended/inbox/store.ts';
+import { deliverToInbox } from '../../../packages/server/src/transactions/deliver-message.ts';
 import { pruneDeliveries } from '../../../packages/server/src/features/unattended/webhooks/store.ts';
 import { toCall } from '../../../packages/server/src/kernel/db/operation.ts';
 import { acceptDelivery } from '../../../packages/server/src/transactions/accept-delivery.ts';
@@ -176,7 +176,7 @@ const stealer: Driver<WorkScene, Ledger> = {
         calls: [modelCall],
         conversation: messagesOf(names, turn.id, ref),
         settlement: { state: 'done' },
-        alongside: [toCall(deliverMessage, messageOf(names, `end-${index}`, `-${side}-${fence}`))],
+        alongside: [toCall(deliverToInbox, messageOf(names, `end-${index}`, `-${side}-${fence}`))],
       });
       if ('value' in outcome) booked += 1;
       if (valueOf(outcome)?.settled === true) events.push({ kind: 'end', id, fence });

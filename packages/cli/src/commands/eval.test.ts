@@ -74,6 +74,9 @@ test('errors of the file name line, field and what was expected, and nothing run
   await shell.write('broken.yaml', 'cases:\n  - {name: x\n');
   expect((await shell.run(['eval', 'broken.yaml'])).err).toMatch(/broken\.yaml:\d+: /);
   expect((await shell.run(['eval', 'missing.yaml'])).code).toBe(2);
+  await shell.write('large.yaml', ' '.repeat(1024 * 1024 + 1));
+  for (const endless of ['large.yaml', '/dev/zero'])
+    expect(await shell.run(['eval', endless])).toMatchObject({ code: 2, err: expect.stringMatching(/is too large: .*1048576/) });
   expect((await shell.run(['eval'])).err).toContain('FILE is missing');
   expect(shell.server.provider.requests).toEqual([]);
 });

@@ -1,4 +1,5 @@
-import { opendir, readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { opendir, stat } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { unreadable, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
@@ -44,7 +45,15 @@ export async function readLocalText(given: string, limit: number, io: Io): Promi
   try {
     const { size } = await stat(file);
     if (size > limit) throw usageError(`${file} is too large: ${size} bytes, the limit is ${limit}.`);
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(file));
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    // Devices and pipes report no size, and a file may grow while it is read.
+    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > limit) throw usageError(`${file} is too large: more than ${limit} bytes.`);
+      chunks.push(chunk);
+    }
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
   } catch (error) {
     if (error instanceof TypeError) throw usageError(`${file} is not valid UTF-8 text.`);
     if (error instanceof Error && 'code' in error) throw unreadable(file, error);

@@ -11,6 +11,7 @@ import { MediaInfo, MediaList } from './media.ts';
 import { RpcReply, RpcRequest } from './rpc.ts';
 import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from './v1-chat.ts';
 import { ExtendedChatCompletionRequest } from './v1-chat-extended.ts';
+import { ImageRequest, ImageResponse, SpeechRequest, Transcription } from './v1-audio.ts';
 import { EmbeddingRequest, EmbeddingResponse, ExtendedEmbeddingRequest } from './v1-embeddings.ts';
 import { CountTokensRequest, MessageObject, MessagesRequest, MessageStreamEvent, TokenCount } from './v1-messages.ts';
 import { ModelList, ModelObject } from './v1-models.ts';
@@ -132,6 +133,39 @@ export const routes = {
     summary: 'Converts texts to vectors.',
     body: once(() => z.union([EmbeddingRequest(), ExtendedEmbeddingRequest()]).describe(compatNote)),
     response: EmbeddingResponse,
+  },
+  transcriptions: {
+    method: 'POST',
+    path: '/v1/audio/transcriptions',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: "Converts speech to text, in the shape of OpenAI's API; 404 while `media.transcription.providers` is empty.",
+    rawBody: { 'multipart/form-data': 'The part `file` with the recording, and the fields `model`, `language`, `response_format`.' },
+    response: Transcription,
+    failures: [404],
+  },
+  speech: {
+    method: 'POST',
+    path: '/v1/audio/speech',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: "Converts text to speech, in the shape of OpenAI's API; 404 while `tts.providers` is empty.",
+    body: SpeechRequest,
+    rawResponse: 'The sound; its type is that of its bytes.',
+    failures: [404],
+  },
+  images: {
+    method: 'POST',
+    path: '/v1/images/generations',
+    scope: 'v1',
+    family: 'v1',
+    rateLimited: true,
+    summary: "Generates an image, in the shape of OpenAI's API; 404 while `imageGen.providers` is empty.",
+    body: ImageRequest,
+    response: ImageResponse,
+    failures: [404],
   },
   messages: {
     method: 'POST',

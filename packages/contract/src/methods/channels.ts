@@ -260,7 +260,7 @@ export const channels = {
     risk: 'destructive',
     summary: 'Ends a pairing, or refuses a request.',
     description:
-      'What the sender wrote before is kept. Messages that no turn has taken up are not answered; a turn that runs, or waits for its agent, ends as usual.',
+      'What the sender wrote before is kept. Messages that no turn has taken up are not answered, and nothing more is sent to the conversation; a turn that runs, or waits for its agent, ends.',
     params: () => z.strictObject({ pairingId: z.string().min(1).max(64) }),
     result: () => z.strictObject({ pairingId: z.string(), removed: z.literal(true) }),
     errors: ['not_found'],

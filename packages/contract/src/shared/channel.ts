@@ -9,7 +9,7 @@ export type ChannelState = (typeof channelStates)[number];
 export const ChannelState = once(() => z.enum(channelStates));
 
 /** Outcome of the intake of a message: `turn`, or why it started none. */
-export const channelVerdicts = ['turn', 'pairing', 'not_allowed', 'disabled', 'bot', 'suspended', 'full'] as const;
+export const channelVerdicts = ['turn', 'pairing', 'not_allowed', 'disabled', 'bot', 'bot_limit', 'suspended', 'full'] as const;
 export type ChannelVerdict = (typeof channelVerdicts)[number];
 
 /** States of one part of a message to a platform. */

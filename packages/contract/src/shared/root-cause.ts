@@ -45,11 +45,12 @@ export const rootCauses = {
   tool_denied_by_policy: 'Policy refused a tool call.',
   tool_timeout: 'A tool did not return in time.',
   tool_failed: 'A tool failed.',
-  delivery_failed: 'The answer did not reach its reader.',
+  delivery_failed: 'The answer did not reach its reader, or it is unknown whether it did.',
+  delivery_waiting: 'The answer is stored, and waits to be sent to its chat.',
   wake_gate_failed_open: 'The script of a wake gate failed, so the job ran without it.',
   served_below_configured: 'A smaller model, context window or output cap than configured served the turn.',
-  terminal_drive_opened_without_task: 'A terminal drive was opened without a task.',
-  terminal_drive_evicted: 'A terminal drive was evicted.',
+  terminal_drive_evicted: 'A terminal session was ended, because nobody had used it for a while.',
+  terminal_drive_opened_without_task: 'A terminal session was left open that nothing was typed into, and that no background task waits for.',
   learned_skill_failing: 'A skill whose turns keep failing was used.',
   synthesis_abstained_low_capability: 'Memories were not consolidated, because the model is too small.',
   recall_miss: 'The search for memories found nothing.',
@@ -60,8 +61,6 @@ export type RootCauseCode = keyof typeof rootCauses;
 /** Codes that no rule returns, with the reason. */
 export const unusedRootCauses = {
   content_heuristic_misclassification: 'Results count as failed by what the tool reports, never by their text.',
-  terminal_drive_opened_without_task: 'There are no terminal drives yet.',
-  terminal_drive_evicted: 'There are no terminal drives yet.',
 } as const satisfies { readonly [Code in RootCauseCode]?: string };
 
 /** Findings of `obs.system.health`, each with its threshold. */
@@ -80,6 +79,12 @@ export const healthFindings = {
   autonomy_killed: 'At least one root run was killed.',
   autonomy_denial_breaker: 'At least one turn was stopped because its calls were denied repeatedly.',
   autonomy_budget_breach: 'At least one root run reached its budget.',
+  channel_down: 'At least one enabled channel is refused by its platform, is not connected for 5 minutes, or failed 5 consecutive times.',
+  channel_inbound_silent: 'At least one connected channel took in 20 messages or more in a week, and none in the 3 days after it.',
+  channel_breaker_open: 'At least one channel pauses sending, because 5 consecutive sends failed.',
+  delivery_dead_letters: 'At least one message to a chat was rejected or expired.',
+  delivery_unknown: 'Of at least one message to a chat nobody knows whether it arrived; it waits for a decision.',
+  delivery_waiting: 'At least one message to a chat waits for 10 minutes or longer.',
   orchestrate_efficiency: 'At least 5 scripts ended, and at least 50 % of them failed.',
   cron_wake_gate_efficiency: 'At least 20 wake gates ran, and fewer than 5 % of them saved a turn, or at least 20 % failed.',
   pipeline_authoring:

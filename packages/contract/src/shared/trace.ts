@@ -16,6 +16,7 @@ export const traceKinds = [
   'autonomy',
   'pipeline',
   'orchestrate',
+  'media',
 ] as const;
 export type TraceKind = (typeof traceKinds)[number];
 

@@ -37,3 +37,7 @@ export function isConnectionError(error: unknown): boolean {
 export function isAuthenticationError(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'unauthenticated';
 }
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'not_found';
+}

@@ -23,6 +23,8 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'observability:reset', category: 'Observability' },
   { kind: 'tool:started', category: 'Tools' },
   { kind: 'tool:finished', category: 'Tools' },
+  { kind: 'terminal.drive_promoted', category: 'Tools' },
+  { kind: 'terminal.session_evicted', category: 'Tools' },
   { kind: 'background_task:promoted', category: 'Tools' },
   { kind: 'background_task:completed', category: 'Tools' },
   { kind: 'background_task:notified', category: 'Tools' },

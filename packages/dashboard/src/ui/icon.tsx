@@ -48,6 +48,7 @@ const paths = {
   waterfall: 'M4 6h8M8 11h9M13 16h7M4 4v16',
   heart: 'M12 20s-7-4.6-7-10a4 4 0 0 1 7-2.6A4 4 0 0 1 19 10c0 5.4-7 10-7 10z',
   terminal: 'M3 5h18v14H3zM7 9l3 3-3 3M12 15h4',
+  microphone: 'M12 15a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v6a3 3 0 0 0 3 3zM6 11v1a6 6 0 0 0 12 0v-1M12 18v3',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
 } as const;
 

@@ -44,6 +44,11 @@ test('nothing was sent when there was no connection', async () => {
   expect((await failure(ask(`http://127.0.0.1:${await freePort()}/bot-SECRET/x`))).maybeSent).toBe(false);
 });
 
+test('a port that no request may go to is named', async () => {
+  const refused = await failure(ask('http://127.0.0.1:9/bot-SECRET/x'));
+  expect([refused.message, refused.maybeSent]).toEqual(['Port 9 cannot be used: it belongs to another protocol', false]);
+});
+
 test.each([
   ['a cut before the answer', (socket: Socket) => socket.destroy()],
   ['a cut inside of the answer', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhi')],

@@ -62,6 +62,7 @@ export function createFetch({ clock, timeoutMs, maxBytes }: FetchOptions): typeo
     } catch (error) {
       if (stopping.signal.aborted) throw new RequestFailed(`No complete answer within ${timeoutMs / 1_000} s`, true, undefined);
       const code = codeOf(error);
+      if (isBadPort(error)) throw new RequestFailed(`Port ${portOf(input)} cannot be used: it belongs to another protocol`, false, error);
       throw new RequestFailed(
         code === undefined ? 'The connection ended before the answer was complete' : `The request failed: ${code}`,
         answered || !before.has(code ?? ''),
@@ -86,6 +87,10 @@ async function readAll(response: Response, maxBytes: number): Promise<Uint8Array
 
 /** Statuses whose answer has no body. */
 const isEmpty = (status: number): boolean => status === 204 || status === 205 || status === 304;
+
+/** Requests to some ports are refused before they connect, as the specification of fetch demands. */
+const isBadPort = (error: unknown): boolean => error instanceof Error && error.cause instanceof Error && error.cause.message === 'bad port';
+const portOf = (input: Parameters<typeof fetch>[0]): string => new URL(input instanceof Request ? input.url : input).port;
 
 function codeOf(error: unknown): string | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth += 1)

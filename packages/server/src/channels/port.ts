@@ -125,6 +125,11 @@ export interface MessageRef extends Place {
 }
 
 export interface OutgoingPart extends Place {
+  /**
+   * Ids of the people whom a direct message is for, as their messages had them: a wire whose conversations are names that anybody may take makes
+   * sure that one of them has it. Empty or undefined: not known.
+   */
+  readonly recipients?: readonly string[] | undefined;
   /** Without markup. */
   readonly text: string;
   /** The same in the markup of the platform; undefined where it has none. */

@@ -8,11 +8,13 @@ import type { ReceiptsApi } from '../features/conversations/receipts/api.ts';
 import type { SessionsApi } from '../features/conversations/sessions/api.ts';
 import type { EventsApi } from '../features/operations/events/api.ts';
 import type { MediaLibrary } from '../features/environment/media/api.ts';
+import type { MultimodalApi } from '../features/environment/multimodal/api.ts';
 import type { ResponsesApi } from '../features/conversations/responses/api.ts';
 import type { TransportMeter, TransportTracer } from '../features/operations/observability/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { WebhooksApi } from '../features/unattended/webhooks/api.ts';
+import type { CallContext } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Handlers } from '../kernel/handlers.ts';
@@ -68,6 +70,10 @@ export interface GatewayDeps {
   readonly embed: EmbedTexts | undefined;
   /** The model that `embed` uses; listed by `/v1/models`. */
   readonly embeddingModel?: { readonly provider: string; readonly model: string } | undefined;
+  /** Speech and images of `/v1`; these routes answer 404 while nothing is configured. */
+  readonly multimodal?: MultimodalApi | undefined;
+  /** The agent that pays for calls of `/v1` that run no turn. */
+  readonly payerOf: (call: CallContext) => string;
   readonly health: () => Health | Promise<Health>;
   /** Built at the first request for each. */
   readonly documents: Readonly<Record<'openapi' | 'openrpc' | 'asyncapi', () => object | Promise<object>>>;

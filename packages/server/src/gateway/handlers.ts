@@ -27,6 +27,7 @@ import { createResponseRoute } from './routes/responses/create-response.ts';
 import { createStoredResponseRoutes } from './routes/responses/stored-responses.ts';
 import { createChatRoute } from './routes/v1-chat.ts';
 import { createEmbeddingsRoute } from './routes/v1-embeddings.ts';
+import { createV1MediaRoutes } from './routes/v1-media.ts';
 import { createModelRoutes } from './routes/v1-models.ts';
 import type { GatewayDeps } from './app.ts';
 
@@ -51,6 +52,7 @@ export function createRouteHandlers(
   const healthRoute = createHealthRoute({ health, draining: parts.draining });
   const mediaRoutes = createMediaRoutes(deps);
   const modelRoutes = createModelRoutes({ models, agents, embeddingModel: deps.embeddingModel });
+  const v1Media = createV1MediaRoutes({ multimodal: deps.multimodal, agentOf: deps.payerOf, bodyLimit, clock });
   const storedResponses = createStoredResponseRoutes({ responses });
   const chat = { turns, receipts: deps.receipts, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs };
   const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.current.enabled });
@@ -76,6 +78,9 @@ export function createRouteHandlers(
     models: modelRoutes.list,
     model: modelRoutes.get,
     embeddings: createEmbeddingsRoute({ embed, model: deps.embeddingModel, fields, bodyLimit }),
+    transcriptions: v1Media.transcriptions,
+    speech: v1Media.speech,
+    images: v1Media.images,
     messages: createMessagesRoute({ turns, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     countTokens: createCountTokensRoute({ turns, bodyLimit }),
     createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),

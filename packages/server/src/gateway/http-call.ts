@@ -1,21 +1,21 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RouteFamily } from '@gatehouse/contract';
 import { AppError } from '../kernel/app-error.ts';
 import type { CallContext, Identity } from '../kernel/call-context.ts';
+import { newTraceId } from '../kernel/ids.ts';
 import { familyOf } from './error-body.ts';
 
 const acceptableRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 const traceparent = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Returns the ids of one call: the client's own when they are well formed (`x-request-id`, W3C `traceparent`), random otherwise. */
+/** Returns the ids of one call: the client's own when they are well formed (`x-request-id`, W3C `traceparent`), new ones otherwise. */
 export function callIds(incoming: IncomingMessage): { readonly requestId: string; readonly traceId: string } {
-  const random = randomUUID().replaceAll('-', '');
+  const own = newTraceId();
   const given = incoming.headers['x-request-id'];
   const parent = incoming.headers['traceparent'];
   return {
-    requestId: typeof given === 'string' && acceptableRequestId.test(given) ? given : `req_${random}`,
-    traceId: (typeof parent === 'string' ? traceparent.exec(parent)?.[1] : undefined) ?? random,
+    requestId: typeof given === 'string' && acceptableRequestId.test(given) ? given : `req_${own}`,
+    traceId: (typeof parent === 'string' ? traceparent.exec(parent)?.[1] : undefined) ?? own,
   };
 }
 

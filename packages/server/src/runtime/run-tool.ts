@@ -117,6 +117,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     stop('cancelled', 'it could not be recorded as a task');
     return { content: `"${tool.name}" took long and was stopped, because it could not be recorded as a task${uncertain}`, isError: true };
   }
+  tool.onPromoted?.(context);
   return { content: promotionNotice(invocation, task.taskId, afterMs), isPromoted: true };
 }
 

@@ -3,7 +3,7 @@ import { deferTools, discoverToolName } from './discovery.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
 
-const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process', 'orchestrate'];
+const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process', 'terminal', 'orchestrate', 'read_document'];
 const supervisor = [
   'agents_manage',
   'obs_query',
@@ -17,20 +17,23 @@ const supervisor = [
   'heartbeat_manage',
 ];
 
+const media = ['image_analyze', 'transcribe_audio', 'describe_video', 'image_generate', 'tts_synthesize'];
+
 /** Names may belong to tools that an installation does not have: a profile is a bound, not a promise. */
 const profiles: Readonly<Record<AgentConfig['tools']['profile'], readonly string[] | 'all'>> = {
   none: [],
   minimal: ['read', 'write', 'skill'],
   coding: [...coding, 'skill'],
-  messaging: ['message', 'session_status', 'skill'],
+  messaging: ['message', 'session_status', 'skill', 'read_document', ...media],
   supervisor,
   full: 'all',
 };
 
 const groups: Readonly<Record<string, readonly string[]>> = {
   coding,
+  documents: ['read_document'],
   files: ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch'],
-  shell: ['exec', 'process', 'orchestrate'],
+  shell: ['exec', 'process', 'terminal', 'orchestrate'],
   web: ['web_fetch', 'web_search', 'browser'],
   browser: ['browser'],
   memory: ['memory_search', 'memory_get', 'memory_store'],
@@ -38,6 +41,7 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   mcp: ['mcp__*'],
   scheduling: ['cron'],
   messaging: ['message'],
+  media,
   sessions: [
     'sessions_list',
     'sessions_history',

@@ -63,7 +63,7 @@ export class ToolTrace {
 
 /** Begins the step of a call; `parent`: the step of the call that makes it. Undefined without a trace. */
 export function beginToolTrace(trace: TurnTrace | undefined, call: ToolCall, parent: number | undefined): ToolTrace | undefined {
-  // A model may ask for a tool of any name.
-  const step = trace?.begin('tool', call.name.slice(0, 100), { parent, facts: { callId: call.id } });
+  // A model may ask for a tool of any name, with an id of any length.
+  const step = trace?.begin('tool', call.name.slice(0, 100), { parent, facts: { callId: call.id.slice(0, 200) } });
   return trace === undefined || step === undefined ? undefined : new ToolTrace(trace, step, call);
 }

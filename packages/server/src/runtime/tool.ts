@@ -82,6 +82,8 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly capability?: Capability;
   /** May continue in the background when it takes longer than `agents.<id>.background.afterMs`. */
   readonly promotable?: boolean;
+  /** Called when a call continues in the background. */
+  readonly onPromoted?: (call: Pick<ToolContext, 'agentId'>) => void;
   /** Describes this call for people; the tool's name when absent. Before showing it, remove secrets, then cut it. */
   readonly describe?: (args: z.output<Args>) => string;
   run(args: z.output<Args>, context: ToolContext): Promise<ToolResult>;

@@ -131,7 +131,7 @@ export interface TurnSink {
 export interface CallRecord {
   readonly provider: string;
   readonly modelId: string;
-  readonly operation: OperationType | 'embedding' | 'evaluation';
+  readonly operation: OperationType | 'embedding' | 'evaluation' | 'vision' | 'transcription' | 'speech' | 'imageGeneration' | 'video';
   readonly usage: ModelUsage;
   /** Cost in units of 1e-9 US dollars, so that sums are exact; null when the price is not known. */
   readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number } | null;

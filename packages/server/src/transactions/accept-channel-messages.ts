@@ -16,14 +16,20 @@ import {
   requestPairing,
   saveCursor,
 } from '../features/channels/messages/store.ts';
+import { type Choice, isQueueFull, saveChoice } from '../features/channels/messages/conversations-store.ts';
 import { acceptWork, changeUnclaimed, dropUnclaimed } from '../features/unattended/durable/store.ts';
+import type { InboxMessage } from '../features/unattended/inbox/api.ts';
+import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import type { NewWork } from '../features/unattended/durable/api.ts';
 import { AppError } from '../kernel/app-error.ts';
+import { derivedId } from '../kernel/ids.ts';
 import { appendAudit, type AuditRow } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
 export interface MessageIntake {
   readonly row: MessageRow;
+  /** The agent that it chose for its conversation. */
+  readonly choice?: Choice | undefined;
   /** Its turn. */
   readonly work?: NewWork | undefined;
   readonly pairing?: PairingRow | undefined;
@@ -41,22 +47,32 @@ export interface AcceptedBatch {
   readonly cursor?: { readonly instance: string; readonly cursor: string; readonly atMs: number } | undefined;
 }
 
-/** Stores messages of a platform with what follows from them, in one commit: only then the platform gets its acknowledgement. Returns the ids of new ones. */
+/** Ids of messages that are new, and of those among them that no turn was started for, as too many wait. */
+export interface Accepted {
+  readonly added: readonly string[];
+  readonly full: readonly string[];
+}
+
+/** Stores messages of a platform with what follows from them, in one commit: only then the platform gets its acknowledgement. */
 export const acceptChannelMessages = operation(
   'channels.accept',
-  async (tx, { messages, changes = [], cursor }: AcceptedBatch): Promise<string[]> => {
+  async (tx, { messages, changes = [], cursor }: AcceptedBatch): Promise<Accepted> => {
     if (cursor !== undefined) await saveCursor(tx, cursor);
     const added: string[] = [];
-    for (const { row, work, pairing, reply = [], replyWhenFull = [] } of messages) {
+    const full: string[] = [];
+    for (const { row, work, choice, pairing, reply = [], replyWhenFull = [] } of messages) {
       if (!(await addMessage(tx, row))) continue;
+      if (choice !== undefined) await saveChoice(tx, choice);
       if (work !== undefined && !(await acceptIfFits(tx, row, work))) {
         await markFull(tx, { id: row.id });
         await addParts(tx, replyWhenFull);
+        await inboxDeliver(tx, alertOfFull(row, replyWhenFull[0]?.principalId ?? ''));
+        full.push(row.id);
       } else if (pairing === undefined || (await requestPairing(tx, pairing))) await addParts(tx, reply);
       added.push(row.id);
     }
     for (const change of changes) await changeMessage(tx, change);
-    return added;
+    return { added, full };
   },
 );
 
@@ -87,8 +103,31 @@ async function changeMessage(tx: Tx, change: MessageChange): Promise<void> {
   else if (!isWaiting) await keepChange(tx, { id, text: text === was ? null : text });
 }
 
+/** Reports a full queue once a day for each conversation. */
+function alertOfFull(
+  { instance, channelType, conversationId, agentId, conversationRef, receivedAtMs }: MessageRow,
+  principalId: string,
+): InboxMessage {
+  const opKey = `channel:${conversationRef}:full:${Math.floor(receivedAtMs / dayMs)}`;
+  return {
+    id: derivedId('in', opKey),
+    opKey,
+    digest: 'full',
+    source: 'channel',
+    agentId,
+    conversationRef,
+    principalId,
+    level: 'alert',
+    text: `Too many messages wait in ${conversationId} (${channelType}, "${instance}"): further ones are recorded without a turn. Next step: \`gatehouse channels messages\` lists them as "full", \`gatehouse channels retry ID\` answers one.`,
+    atMs: receivedAtMs,
+  };
+}
+
+const dayMs = 24 * 60 * 60_000;
+
 /** Starts the turn of a message, with what its author has changed; a full queue refuses before it writes anything. */
 async function acceptIfFits(tx: Tx, row: MessageRow, work: NewWork): Promise<boolean> {
+  if (row.conversationRef !== null && work.kind === messageKind && (await isQueueFull(tx, { conversationRef: row.conversationRef }))) return false;
   const changes = await readChanges(tx, row);
   const reported = changes.map(({ was, now }) => ({ was, now }));
   try {

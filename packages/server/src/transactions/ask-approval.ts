@@ -1,8 +1,8 @@
+import { deliverMessage, withdrawMessage } from './deliver-message.ts';
 import { askForCall, type Asked, type Asking, removeRequest } from '../features/access/approvals/store.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
 import { addParts, withdrawParts } from '../features/channels/delivery/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
-import { inboxDeliver, inboxRemove } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Stores a request for an approval with the messages that announce it, in the inbox and in its chat, all or none. */
@@ -14,7 +14,7 @@ export const askApproval = operation(
   ): Promise<Asked> => {
     const asked = await askForCall(tx, asking);
     if (asked.kind !== 'waits' || !asked.isNew) return asked;
-    if (inbox !== undefined) await inboxDeliver(tx, inbox);
+    if (inbox !== undefined) await deliverMessage(tx, inbox);
     if (question !== undefined) await addParts(tx, question);
     return asked;
   },
@@ -25,7 +25,7 @@ export const withdrawApproval = operation(
   'approvals.withdraw',
   async (tx, { id, opKey }: { readonly id: string; readonly opKey: string }): Promise<void> => {
     if (!(await removeRequest(tx, { id }))) return;
-    await inboxRemove(tx, { opKey });
+    await withdrawMessage(tx, { opKey });
     await withdrawParts(tx, { opKey });
   },
 );

@@ -44,6 +44,7 @@ const message = (platformId: string, text: string, more: Partial<MessageRow> = {
   subject: null,
   attachmentsJson: null,
   isForwarded: 0,
+  isBot: 0,
   verdict: 'turn',
   agentId: 'default',
   conversationRef: 'cv_1',
@@ -137,7 +138,7 @@ test('a pairing holds for its platform: the same id on another one is somebody e
     db.write(acceptChannelMessages, { messages: [{ row: message(platformId, 'hello', { verdict: 'pairing' }), pairing: one }] });
   const find = (channelType: string) => db.read(findPairing, { instance: 'net', channelType, senderId: '1001' });
   await request(pairing('telegram', 'mac-1'), 'm1');
-  const approval = { person: null, personPrincipalId: null, audit: audit(), atMs };
+  const approval = { instances: null, person: null, personPrincipalId: null, audit: audit(), atMs };
   expect(await db.write(approvePairing, { ...approval, codeMac: 'mac-1' })).toMatchObject({ channelType: 'telegram' });
   expect(await find('discord')).toBeUndefined();
   await request(pairing('discord', 'mac-2'), 'm2');

@@ -8,7 +8,7 @@ import { insertOccurrence, listRuns, type OccurrenceRow } from '../features/unat
 import { outcomeOf } from '../features/unattended/cron/occurrences/sends.ts';
 import { newId, nextId } from '../kernel/ids.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
-import { decidePart, enqueueParts, listParts, readHeads } from '../features/channels/delivery/store.ts';
+import { decidePart, dropEdit, enqueueParts, listParts, readHeads } from '../features/channels/delivery/store.ts';
 
 const addRun = operation('test.addRun', (tx, row: OccurrenceRow) => insertOccurrence(tx, row));
 let db: Db;
@@ -41,6 +41,7 @@ function message(conversationId: string, texts: readonly string[], opKey = newId
     begunAtMs: null,
     state: 'pending',
     attempts: 0,
+    repeats: 0,
     notBeforeMs: atMs,
     expiresAtMs: atMs + 60_000,
     bootId: null,
@@ -64,7 +65,7 @@ const audit = () => ({
   outcome: 'success' as const,
   traceId: 'a'.repeat(32),
 });
-const rows = async () => (await db.read(listParts, { state: null, instance: null, offset: 0, limit: 50 })).rows.toReversed();
+const rows = async () => (await db.read(listParts, { agentIds: null, state: null, instance: 'net', offset: 0, limit: 50 })).rows.toReversed();
 const heads = async () => {
   const all = await rows();
   return (await db.read(readHeads, { instance: 'net' })).map(({ id }) => all.find((row) => row.id === id)?.text);
@@ -108,11 +109,58 @@ test('what may have been sent holds its later parts until a person decides, and 
   expect(await states()).toEqual(['a1 unknown', 'a2 held', 'a3 held', 'later pending']);
   expect(await heads()).toEqual(['later']);
   expect(await alerts()).toBe(1);
-  await db.write(decidePart, { id, as: 'accepted', expiresAtMs: 90_000, audit: audit(), atMs });
+  await db.write(decidePart, { id, as: 'accepted', agentIds: null, expiresAtMs: 90_000, audit: audit(), atMs });
   expect(await states()).toEqual(['a1 accepted', 'a2 pending', 'a3 pending', 'later pending']);
-  await expect(db.write(decidePart, { id, as: 'resend', expiresAtMs: 90_000, audit: audit(), atMs })).rejects.toMatchObject({
+  await expect(db.write(decidePart, { id, as: 'resend', agentIds: null, expiresAtMs: 90_000, audit: audit(), atMs })).rejects.toMatchObject({
     code: 'precondition_failed',
   });
+});
+
+const left = { canResolve: false, canEdit: true, repeatUnknown: false };
+
+test('where the operator chose doubles over losses, what may have been sent is sent once more, and parked after that', async () => {
+  const parts = message('ada', ['a1', 'a2']);
+  await db.write(enqueueParts, { parts });
+  const id = parts[0]?.id ?? '';
+  await begin(id);
+  const cut = { id, bootId: 'boot', error: 'cut', repeatUnknown: true, atMs };
+  expect(await db.write(finishChannelSend, { ...cut, is: 'unknown' })).toEqual({ state: 'pending' });
+  expect(await states()).toEqual(['a1 pending', 'a2 pending']);
+  expect((await rows())[0]).toMatchObject({ repeats: 1, attempts: 0 });
+  await begin(id);
+  // A refusal says nothing of the first try.
+  expect(await db.write(finishChannelSend, { ...cut, is: 'rejected' })).toMatchObject({ state: 'unknown', alert: { level: 'alert' } });
+  expect(await states()).toEqual(['a1 unknown', 'a2 held']);
+  expect(await alerts()).toBe(1);
+});
+
+test('what a dead process was sending is sent once more where the operator chose that, by every process together', async () => {
+  const parts = message('ada', ['a1']);
+  await db.write(enqueueParts, { parts });
+  const id = parts[0]?.id ?? '';
+  for (const [boot, next, end] of [
+    ['boot-1', 'boot-2', 'a1 pending'],
+    ['boot-2', 'boot-3', 'a1 unknown'],
+  ] as const) {
+    await begin(id, boot);
+    await db.write(recoverChannelSends, { instance: 'net', bootId: next, ...left, repeatUnknown: true, atMs });
+    expect(await states()).toEqual([end]);
+  }
+  expect(await alerts()).toBe(1);
+});
+
+test('an interrupted edit of a preview is repeated, a send that took its place is not', async () => {
+  const parts = message('ada', ['a1', 'a2']).map((part, index) => (index === 0 ? { ...part, editsId: 'm1' } : part));
+  await db.write(enqueueParts, { parts });
+  const id = parts[0]?.id ?? '';
+  await begin(id, 'boot-1');
+  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', ...left, atMs })).toEqual([]);
+  expect(await states()).toEqual(['a1 pending', 'a2 pending']);
+  await begin(id, 'boot-2');
+  expect(await db.write(dropEdit, { id, bootId: 'boot-1' })).toBe(false);
+  expect(await db.write(dropEdit, { id, bootId: 'boot-2' })).toBe(true);
+  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-3', ...left, atMs })).toHaveLength(1);
+  expect(await states()).toEqual(['a1 unknown', 'a2 held']);
 });
 
 test('what a dead process was sending may have been sent: it is not repeated', async () => {
@@ -120,17 +168,17 @@ test('what a dead process was sending may have been sent: it is not repeated', a
   await db.write(enqueueParts, { parts });
   const id = parts[0]?.id ?? '';
   await begin(id, 'boot-1');
-  expect(await db.write(recoverChannelSends, { instance: 'other', bootId: 'boot-2', canResolve: false, atMs })).toEqual([]);
-  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', canResolve: false, atMs })).toMatchObject([
+  expect(await db.write(recoverChannelSends, { instance: 'other', bootId: 'boot-2', ...left, atMs })).toEqual([]);
+  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', ...left, atMs })).toMatchObject([
     { level: 'alert', source: 'channel' },
   ]);
   expect(await states()).toEqual(['a1 unknown', 'a2 held']);
   expect(await heads()).toEqual([]);
   // The dead one was only slow.
-  expect(await db.write(finishChannelSend, { id, bootId: 'boot-1', is: 'accepted', atMs })).toBeUndefined();
+  expect(await db.write(finishChannelSend, { id, bootId: 'boot-1', is: 'accepted', atMs })).toEqual({ state: undefined });
   expect(await states()).toEqual(['a1 unknown', 'a2 held']);
   expect(await alerts()).toBe(1);
-  await db.write(decidePart, { id, as: 'resend', expiresAtMs: 90_000, audit: audit(), atMs });
+  await db.write(decidePart, { id, as: 'resend', agentIds: null, expiresAtMs: 90_000, audit: audit(), atMs });
   expect(await states()).toEqual(['a1 pending', 'a2 pending']);
 });
 
@@ -143,7 +191,7 @@ test('what was certainly not sent is tried again later, and ends when it is too 
   expect((await rows())[0]).toMatchObject({ state: 'pending', attempts: 1, notBeforeMs: 5_000, error: 'refused' });
   expect(await begin(id, 'boot', atMs + 60_000)).toBe('ended');
   expect(await states()).toEqual(['a1 expired', 'a2 expired']);
-  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
+  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(3);
 });
 
 test('what became of the delivery of a job stays with its run when its parts are deleted', async () => {
@@ -179,6 +227,6 @@ test('what became of the delivery of a job stays with its run when its parts are
     await db.write(finishChannelSend, { id, bootId: 'boot', is, atMs });
   }
   expect(await runs()).toEqual([{ status: 'partial', isPending: false }]);
-  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(2);
+  expect(await db.write(pruneChannelSends, { beforeMs: Date.now() + 86_400_000, limit: 10 })).toBe(3);
   expect(await db.read(listRuns, { jobId: 'cj_1', limit: 5 })).toMatchObject([{ deliveryStatus: 'partial', sends: [] }]);
 });

@@ -1,6 +1,8 @@
-import type { PartRow } from '../features/channels/delivery/api.ts';
+import { deliverMessage } from './deliver-message.ts';
+import type { PartRow, SendFinish } from '../features/channels/delivery/api.ts';
 import {
   beginSend,
+  type ClaimedPart,
   type Due,
   finishSend,
   type LeftSends,
@@ -11,14 +13,13 @@ import {
 } from '../features/channels/delivery/store.ts';
 import { keepOutcomes } from '../features/unattended/cron/occurrences/sends.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { derivedId } from '../kernel/ids.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
 /** What became of a part that was to be sent: `ended` when it could not be sent any more. */
 export type SendStart =
   | { readonly is: 'taken' }
-  | { readonly is: 'begun'; readonly part: PartRow }
+  | { readonly is: 'begun'; readonly part: ClaimedPart }
   | { readonly is: 'ended'; readonly part: PartRow; readonly alert: InboxMessage | undefined };
 
 /** Claims a part, before anything of it leaves; one that is too old, or for another platform, ends, which is reported. */
@@ -34,10 +35,13 @@ export const beginChannelSend = operation('delivery.begin', async (tx, input: Se
 });
 
 /** Stores what became of a send; returns the alert about one that failed, or may have. Nothing happens when another process sends it. */
-export const finishChannelSend = operation('delivery.finish', async (tx, end: SendEnd): Promise<InboxMessage | undefined> => {
+export const finishChannelSend = operation('delivery.finish', async (tx, end: SendEnd): Promise<SendFinish> => {
   const row = await finishSend(tx, end);
-  if (row === undefined || (end.is !== 'unknown' && end.is !== 'rejected')) return undefined;
-  return alert(tx, row, end.is, end.error ?? 'no reason was given', end.atMs);
+  if (row === undefined) return { state: undefined };
+  const { state } = row;
+  if (state === 'accepted') return { state };
+  if (state !== 'rejected' && state !== 'unknown') return { state: 'pending' };
+  return { state, alert: await alert(tx, row, state, end.error ?? 'no reason was given', end.atMs) };
 });
 
 /** Marks what an earlier process was sending; returns the alert about each. */
@@ -63,7 +67,7 @@ async function alert(tx: Tx, row: PartRow, is: 'unknown' | 'rejected', why: stri
     text: `A message to ${conversationId} (${channelType}, "${instance}") ${what}: ${why}. Next step: \`gatehouse channels resend ${id}\` sends it again.`,
     atMs,
   };
-  await inboxDeliver(tx, message);
+  await deliverMessage(tx, message);
   return message;
 }
 
@@ -82,7 +86,7 @@ async function alertOfExpired(tx: Tx, { channelType, instance, agentId, principa
     text: `Messages of the channel "${instance}" (${channelType}) could not be sent in time. Next step: \`gatehouse channels deliveries --state expired\` lists them, \`gatehouse channels resend ID\` sends one.`,
     atMs,
   };
-  return (await inboxDeliver(tx, message)) === 'accepted' ? message : undefined;
+  return (await deliverMessage(tx, message)) === 'accepted' ? message : undefined;
 }
 
 const dayMs = 24 * 60 * 60_000;

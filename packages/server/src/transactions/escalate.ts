@@ -1,5 +1,5 @@
-import { inboxDeliver } from '../features/unattended/inbox/store.ts';
+import { deliverMessage } from './deliver-message.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Reports a call that nobody was there to approve to the owner of its conversation. */
-export const escalate = operation('autonomy.escalate', inboxDeliver);
+export const escalate = operation('autonomy.escalate', deliverMessage);

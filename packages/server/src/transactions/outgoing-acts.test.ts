@@ -79,6 +79,7 @@ beforeEach(async () => {
     subject: null,
     attachmentsJson: null,
     isForwarded: 0 as const,
+    isBot: 0 as const,
     verdict: 'turn' as const,
     agentId: 'default',
     conversationRef: 'cv_lab',
@@ -139,12 +140,18 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
   const one = new InstanceSender({ ...senderDeps, readFile } as unknown as SenderDeps, {
     instance: 'net',
     adapter: wire as Adapter,
+    onUnknown: 'park',
     platform,
     onSent() {},
   });
   running = one.run(stopping.signal);
-  const delivery = createDelivery({ ...core, platformOf: () => platform, wake: () => one.wake() } as unknown as Parameters<typeof createDelivery>[0]);
-  const findTarget = createFindTarget({ db, configOf: () => undefined, defaultAgentId: () => 'default' });
+  const delivery = createDelivery({
+    ...core,
+    platformOf: () => platform,
+    wake: () => one.wake(),
+    maxPartsOf: () => undefined,
+  } as unknown as Parameters<typeof createDelivery>[0]);
+  const findTarget = createFindTarget({ db, configOf: () => undefined, defaultAgentId: () => 'default', mayReceive: () => Promise.resolve(true) });
   const acts = createActs({
     clock,
     connected: () => (isConnected ? { platform, adapter: wire as Adapter } : undefined),
@@ -161,7 +168,7 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
     capabilitiesOf: () => capabilities,
     isDurable: () => isDurable,
     inbox: {
-      deliverCall: () => ({ operation: 'delivery.stages', input: undefined }),
+      deliverCall: () => ({ operation: 'delivery.stages', input: { agentIds: [] } }),
       announce: ({ text }: { text: string }) => void alerts.push(text),
     },
     media: {
@@ -432,7 +439,7 @@ describe('files', () => {
   test('that are too large for the channel are refused', async () => {
     const one = open();
     for (const url of ['md_large', 'https://example.com/large']) await expect(attach(one, url)).rejects.toMatchObject({ code: 'payload_too_large' });
-    expect((await db.read(listParts, { state: null, instance: null, offset: 0, limit: 10 })).total).toBe(0);
+    expect((await db.read(listParts, { agentIds: null, state: null, instance: null, offset: 0, limit: 10 })).total).toBe(0);
   });
 });
 

@@ -7,6 +7,7 @@ import { claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { channelMessageTransactions } from './accept-channel-messages.ts';
 import { channelSendOperations } from './channel-sends.ts';
+import { deliverToInbox } from './deliver-message.ts';
 import { findOpenTraces } from './open-traces.ts';
 import { findEndedConversations, pruneConversation } from './prune-conversation.ts';
 import { ageClockMigrations } from '../features/operations/age-clock/migrations.ts';
@@ -100,6 +101,7 @@ import { sendMessage } from './send-message.ts';
 import { sendNotification } from './send-notification.ts';
 import { channelMessageMigrations } from '../features/channels/messages/migrations.ts';
 import { chatApprovalOperations } from '../features/channels/approvals/store.ts';
+import { channelPlaceOperations } from '../features/channels/messages/conversations-store.ts';
 import { channelMessageOperations } from '../features/channels/messages/store.ts';
 import { sessionRetentionOperations } from '../features/conversations/sessions/changes/retention-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
@@ -222,10 +224,12 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...notificationOperations,
   sendNotification,
   ...channelMessageOperations,
+  ...channelPlaceOperations,
   ...deliveryOperations,
   ...configVersionOperations,
   ...secretOperations,
   ...inboxOperations,
+  deliverToInbox,
   ...sessionSendOperations,
   acceptSend,
   keepAnswer,

@@ -1,7 +1,7 @@
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { irc } from '../channels/irc/platform.ts';
-import type { Adapter, LookUp, Platform, RatePlan, SendResult } from '../channels/port.ts';
+import type { Act, Adapter, LookUp, Platform, RatePlan, SendResult } from '../channels/port.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { InstanceSender, type SenderDeps } from '../features/channels/delivery/sender.ts';
 import { decidePart, enqueueParts, listParts, readHeads } from '../features/channels/delivery/store.ts';
@@ -19,6 +19,8 @@ interface Fake {
   readonly found: LookUp[];
   /** Keys of the sends, `?` is a query of the history. */
   readonly seen: string[];
+  /** What was sent. */
+  readonly texts?: string[];
   /** Time that a send takes. */
   readonly takesMs?: number;
   /** Times from which the look-ups searched. */
@@ -34,7 +36,7 @@ let running: Promise<void>;
 let alerts: string[];
 beforeEach(async () => {
   alerts = [];
-  db = await openInlineDb({ operations, migrations });
+  db = counting(await openInlineDb({ operations, migrations }));
   clock = createStepClock();
   stopping = new AbortController();
   running = Promise.resolve();
@@ -58,16 +60,30 @@ interface SenderSetup {
   readonly canLookUp?: boolean;
   readonly rate?: RatePlan;
   readonly instance?: string;
+  readonly onUnknown?: 'park' | 'resend';
+  /** Ends of the edits of previews. */
+  readonly edits?: Act<object>[];
 }
 
-function sender(fake: Fake, { keyWindowMs, canLookUp = false, rate = plenty, instance = 'net' }: SenderSetup = {}, bootId = 'boot-1') {
+function sender(
+  fake: Fake,
+  { keyWindowMs, canLookUp = false, rate = plenty, instance = 'net', onUnknown = 'park', edits }: SenderSetup = {},
+  bootId = 'boot-1',
+) {
   const adapter: Partial<Adapter> = {
-    send: async (_part, { key }) => {
+    send: async ({ text }, { key }) => {
       fake.seen.push(key);
+      fake.texts?.push(text);
       fake.at?.push(clock.monotonic());
       if (fake.takesMs !== undefined) await new Promise<void>((resolve) => clock.after(fake.takesMs ?? 0, resolve));
       return (fake.results.length > 1 ? fake.results.shift() : fake.results[0]) ?? sent;
     },
+    ...(edits !== undefined && {
+      edit: () => {
+        fake.seen.push('edit');
+        return Promise.resolve((edits.length > 1 ? edits.shift() : edits[0]) ?? { is: 'done', value: {} });
+      },
+    }),
     ...(canLookUp && {
       lookUp: (_part, { sinceMs }) => {
         fake.seen.push('?');
@@ -91,7 +107,7 @@ function sender(fake: Fake, { keyWindowMs, canLookUp = false, rate = plenty, ins
     readFile: () => readFile(),
   };
   const platform: Platform = { ...irc, rate, ...(keyWindowMs !== undefined && { keyWindowMs }) };
-  const one = new InstanceSender(deps as unknown as SenderDeps, { instance, adapter: adapter as Adapter, platform, onSent() {} });
+  const one = new InstanceSender(deps as unknown as SenderDeps, { instance, adapter: adapter as Adapter, platform, onSent() {}, onUnknown });
   const others = running;
   running = Promise.all([others, one.run(stopping.signal)]).then(() => {});
   return one;
@@ -101,9 +117,14 @@ const enqueue = (...conversations: readonly string[]) => enqueueTo('net', conver
 
 /** Stores a message to each of these conversations; of the same one they are different messages. */
 async function enqueueTo(instance: string, conversations: readonly string[]): Promise<void> {
-  const { api } = createDelivery({ db, clock, bus: { emit() {} }, platformOf: () => irc, wake() {} } as unknown as Parameters<
-    typeof createDelivery
-  >[0]);
+  const { api } = createDelivery({
+    db,
+    clock,
+    bus: { emit() {} },
+    platformOf: () => irc,
+    wake() {},
+    maxPartsOf: () => undefined,
+  } as unknown as Parameters<typeof createDelivery>[0]);
   const parts = conversations.flatMap((conversationId, index) =>
     api.partsOf({
       opKey: conversations.indexOf(conversationId) === index ? `op-${conversationId}` : `op-${conversationId}-${index}`,
@@ -117,13 +138,36 @@ async function enqueueTo(instance: string, conversations: readonly string[]): Pr
   );
   await db.write(enqueueParts, { parts });
 }
-const rows = async () => (await db.read(listParts, { state: null, instance: null, offset: 0, limit: 50 })).rows;
+const rows = async () => (await db.read(listParts, { agentIds: null, state: null, instance: 'net', offset: 0, limit: 50 })).rows;
 const states = async () => (await rows()).map(({ state }) => state).toSorted();
+/** Calls of the database that run. */
+let calls = 0;
+async function counted<T>(call: Promise<T>): Promise<T> {
+  calls += 1;
+  try {
+    return await call;
+  } finally {
+    calls -= 1;
+  }
+}
+const counting = (inner: Db): Db => ({
+  ...inner,
+  read: (one, input) => counted(inner.read(one, input)),
+  write: (one, input) => counted(inner.write(one, input)),
+  telemetry: (one, input) => counted(inner.telemetry(one, input)),
+  [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
+});
+/** Resolves when everything waits for the clock: a database outside of the process answers in real time. */
+async function idle(): Promise<void> {
+  do await new Promise((resolve) => setImmediate(resolve));
+  while (calls > 0);
+}
+
 /** Lets time pass until a state holds. */
 async function pass(ms: number, holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let tries = 0; tries < 2_000; tries += 1) {
     if (await holds()) return;
-    await new Promise((resolve) => setImmediate(resolve));
+    await idle();
     clock.advance(ms);
   }
   throw new Error(`the state was not reached: ${JSON.stringify((await rows()).slice(0, 3))}`);
@@ -179,6 +223,31 @@ test.each([
   await pass(500, isEnded);
   expect(fake.seen).toEqual(seen);
   expect(await rows()).toMatchObject([end]);
+});
+
+test('a message whose outcome nothing shows is sent once more with a mark, where the operator chose that', async () => {
+  const fake: Fake = { results: [cut, cut, sent], found: [], seen: [], texts: [] };
+  await enqueue('ada');
+  sender(fake, { onUnknown: 'resend' });
+  await pass(500, isEnded);
+  expect(fake.texts).toEqual(['hello', '(may be a repeat) hello']);
+  expect(await rows()).toMatchObject([{ state: 'unknown', errorKind: 'unconfirmed' }]);
+  expect(alerts).toHaveLength(1);
+});
+
+test('an answer is sent when its preview is gone, and the edit is noted as dropped before', async () => {
+  const fake: Fake = { results: [sent], found: [], seen: [] };
+  await enqueue('ada');
+  await db.write(enqueueParts, { parts: (await rows()).map((row) => ({ ...row, id: `${row.id}-edit`, opKey: 'op-edit', editsId: 'm0' })) });
+  sender(fake, {
+    edits: [
+      { is: 'failed', kind: 'ambiguous', text: 'cut' },
+      { is: 'failed', kind: 'not_found', text: 'gone' },
+    ],
+  });
+  await pass(500, isEnded);
+  expect(fake.seen).toEqual(['op-ada/1', 'edit', 'edit', 'op-edit/1']);
+  expect((await rows()).find(({ opKey }) => opKey === 'op-edit')).toMatchObject({ state: 'accepted', editsId: null });
 });
 
 test('what an earlier process was sending is looked up, or parked where that is impossible', async () => {
@@ -315,6 +384,7 @@ test('a repeat that may have been sent is reported like the first', async () => 
   await db.write(decidePart, {
     id: row?.id ?? '',
     as: 'resend',
+    agentIds: null,
     expiresAtMs: clock.now() + 60_000,
     audit: { ...audit, classification: 'mutate', outcome: 'success' },
     atMs: clock.now(),

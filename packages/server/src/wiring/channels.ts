@@ -2,13 +2,17 @@ import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { type AnswersDeps, createAnswers } from '../features/channels/approvals/answers.ts';
 import { createApprovalChats } from '../features/channels/approvals/chats.ts';
 import type { DeliveryApi } from '../features/channels/delivery/api.ts';
+import { admitsOf } from '../channels/people.ts';
+import { readAdmission } from '../features/channels/delivery/admission.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
 import { capabilitiesOf, openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
+import { agentsIn } from '../channels/people.ts';
 import { createStanding } from '../features/channels/messages/standing.ts';
 import { createMessages, type MessagesDeps } from '../features/channels/messages/messages.ts';
+import { createVoice } from '../features/channels/messages/voice.ts';
 import { createNotifications } from '../features/channels/notifications/notifications.ts';
 import { createActs, valueOf } from '../features/channels/outgoing/acts.ts';
 import { createFindTarget, destinationOf } from '../features/channels/outgoing/find-target.ts';
@@ -21,6 +25,7 @@ import { conversationTarget } from '../features/conversations/sessions/conversat
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import type { MediaLibrary } from '../features/environment/media/api.ts';
+import type { MultimodalApi } from '../features/environment/multimodal/api.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import { nextActive } from '../features/unattended/heartbeat/timing/active-hours.ts';
@@ -44,6 +49,7 @@ export interface ChannelsWiring {
   readonly inbox: InboxApi;
   readonly settings: SettingsApi;
   readonly media: MediaLibrary;
+  readonly speech: MultimodalApi;
   readonly outbox: Outbox;
   readonly reset: MessagesDeps['reset'];
   readonly stop: MessagesDeps['stop'];
@@ -58,7 +64,12 @@ export function wireOutbox({ options, live, core }: Assembly) {
   let wake: (instance: string) => void = () => {};
   const channels = live((config) => config.channels);
   const { db } = core('delivery');
-  const delivery = createDelivery({ ...core('delivery'), platformOf, wake: (instance) => wake(instance) });
+  const delivery = createDelivery({
+    ...core('delivery'),
+    platformOf,
+    wake: (instance) => wake(instance),
+    maxPartsOf: (name) => channels.current[name]?.maxParts,
+  });
   const types = () => new Map(delivery.isLoaded() ? Object.entries(channels.current).map(([name, { type }]) => [name, type]) : []);
   const approvalKey = options.installKey.derive('approval-codes');
   return {
@@ -84,13 +95,19 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     ...core('channels'),
     ...deps,
     delivery: deps.outbox.api,
+    voice: createVoice({ ...core('channels'), media: deps.media, speech: deps.speech, capabilitiesOf }),
     answers: createAnswers({ ...core('channels'), key: deps.outbox.approvalKey, decide: deps.decideApproval, answerGate: deps.answerGate }),
     accept: acceptChannelMessages,
     retry: retryChannelMessage,
     endWithMessage: endWorkWithMessage,
     endWork,
     configOf: (name) => instances.configOf(name),
-    adapterOf: (name) => instances.connected(name)?.adapter,
+    openedOf: (name) => instances.connected(name),
+    instancesFor: (call) => (call.identity.agents === undefined ? null : instances.namesFor(call)),
+    agentsIn: (to) => {
+      const config = instances.configOf(to.instance);
+      return config === undefined ? [] : agentsIn(config, to, deps.agents.defaultId);
+    },
     targetOf: conversationTarget,
     pairingKey: options.installKey.derive('pairing'),
   });
@@ -113,7 +130,15 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     take: messages.take,
     cursorOf: messages.cursorOf,
     activeRuns: messages.activeRuns,
-    createSender: (instance, { adapter, platform }, onSent) => new InstanceSender(sending, { instance, adapter, platform, onSent }),
+    createSender: (instance, config, { adapter, platform }, onSent) =>
+      new InstanceSender(sending, {
+        instance,
+        adapter,
+        platform,
+        admits: admitsOf(config),
+        onSent,
+        onUnknown: channels.current[instance]?.onUnknown ?? 'park',
+      }),
   });
   building.use(instances);
   deps.outbox.onWake((name) => instances.wake(name));
@@ -126,6 +151,7 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
   return {
     methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods, ...outgoing.methods },
     mayWrite,
+    standing: () => instances.standing(),
     tools: outgoing.tools,
     async start(): Promise<void> {
       instances.start();
@@ -145,7 +171,12 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps
   const { agents, autonomy, inbox, media, instances, mayWrite, delivery } = deps;
   const configOf = (name: string) => instances.configOf(name);
   const connected = (name: string) => instances.connected(name);
-  const findTarget = createFindTarget({ db, configOf, defaultAgentId: () => agents.defaultId });
+  const findTarget = createFindTarget({
+    db,
+    configOf,
+    defaultAgentId: () => agents.defaultId,
+    mayReceive: (to, config) => db.read(readAdmission, { to, admits: admitsOf(config) }),
+  });
   const acts = createActs({ clock, connected, capabilitiesOf });
   const durability = live((config) => config.autonomy.durability);
   const methods = createOutgoing({

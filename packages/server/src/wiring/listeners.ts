@@ -28,7 +28,8 @@ type Used =
   | 'sessions'
   | 'models'
   | 'agents'
-  | 'documents';
+  | 'documents'
+  | 'multimodal';
 
 export interface ListenersWiring extends Pick<GatewayDeps, Used> {
   readonly foundation: Omit<Foundation, 'assembly'>;
@@ -64,6 +65,7 @@ export function wireListeners(
       primaryModel: (agent) => primaryModel(agent, models),
       embed: embedder === undefined ? undefined : embedForDefaultAgent(work, agents),
       embeddingModel: embedder,
+      payerOf: ({ identity }) => defaultAgentOf(agents, identity),
       health: createHealth({
         version,
         clock,

@@ -236,6 +236,31 @@ const rows: readonly Row[] = [
     after: 413,
   },
   {
+    keys: ['documents'],
+    patch: { documents: { maxCharacters: 1000 } },
+    async see(server) {
+      const answer = await post(server, '/media?fileName=long.txt', 'word '.repeat(400), { 'content-type': 'text/plain' });
+      const { mediaId } = (await answer.json()) as { mediaId: string };
+      return (await server.client.call('media.extract_document', { attachment_url: mediaId })).truncated;
+    },
+    before: false,
+    after: true,
+  },
+  {
+    keys: ['tts'],
+    patch: { tts: { autoMode: 'always' } },
+    see: async (server) => (await server.client.call('tts.auto_check', { response_text: 'Hi' })).shouldSynthesize,
+    before: false,
+    after: true,
+  },
+  {
+    keys: ['imageGen'],
+    patch: { imageGen: { maxPerHour: 3, providers: [{ type: 'openai', apiKey: 'a-key-of-images' }] } },
+    see: async (server) => (await server.client.call('media.providers', {})).imageGen?.maxPerHour ?? null,
+    before: null,
+    after: 3,
+  },
+  {
     keys: ['channels'],
     patch: { channels: { net: { type: 'irc', host: '127.0.0.1', nick: 'gate', enabled: false } } },
     see: async (server) => (await server.client.call('channels.list', {})).total,

@@ -1,4 +1,4 @@
-import { createDiagnosis } from '../features/operations/diagnosis/diagnosis.ts';
+import { createDiagnosis, type DiagnosisDeps } from '../features/operations/diagnosis/diagnosis.ts';
 import { createReports, type ReportsDeps } from '../features/operations/observability/reports/reports.ts';
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
@@ -11,6 +11,7 @@ export interface SystemWiring
     Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections' | 'retention'>,
     Pick<ReportsDeps, 'agents' | 'usage' | 'events'> {
   readonly traces: Pick<Traces, 'flush' | 'running'>;
+  readonly channels: DiagnosisDeps['channels'];
 }
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
@@ -59,7 +60,7 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
     methods: {
       ...system.methods,
       ...createAuditQuery({ db, redactText }),
-      ...createDiagnosis({ db, clock, traces: deps.traces }).methods,
+      ...createDiagnosis({ db, clock, traces: deps.traces, channels: deps.channels }).methods,
       ...reports.methods,
     },
     documents: { openapi, openrpc, asyncapi },

@@ -120,7 +120,9 @@ export async function wireTooling(
   );
   const shell = building.use(
     createShell({
-      clock,
+      ...core('shell'),
+      processClock: systemClock,
+      hideSecrets: options.redactor.hide,
       config: live(({ exec }) => exec),
       jail: openedJail,
       capacity: workspace.capacity,
@@ -139,6 +141,8 @@ export interface ToolSetWiring {
   readonly memory: readonly Tool[];
   readonly sessions: Pick<Sessions, 'methods' | 'isTainted'>;
   readonly background: Tool;
+  readonly documents: Tool;
+  readonly multimodal: { readonly tools: () => readonly Tool[] };
   readonly unattended: Late<Unattended>;
   readonly delegation: Late<Delegation>;
   readonly channels: Late<Channels>;
@@ -154,12 +158,14 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics }, to
       ...deps.memory,
       ...createSessionTools(sessions.methods, sessions.isTainted),
       deps.background,
+      deps.documents,
       ...(options.overrides?.tools ?? []),
     ],
     [
       shell.tools,
       mcp.api.tools,
       skills.api.tools,
+      deps.multimodal.tools,
       () => deps.unattended.value.tools,
       () => deps.delegation.value.tools(),
       () => deps.channels.value.tools(),

@@ -4,6 +4,7 @@ import { createTurnLanes } from '../features/conversations/turns/lanes/turn-lane
 import { createTurns, type Turns } from '../features/conversations/turns/turns.ts';
 import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
 import { createBackground } from '../features/environment/background/background.ts';
+import type { DocumentsApi } from '../features/environment/documents/api.ts';
 import type { MediaApi } from '../features/environment/media/api.ts';
 import type { RecallApi } from '../features/knowledge/memory/api.ts';
 import type { TracesApi } from '../features/operations/traces/api.ts';
@@ -32,6 +33,7 @@ export interface TurnsWiring {
   readonly models: Models;
   readonly generate: Models['generate'];
   readonly media: MediaApi;
+  readonly documents: DocumentsApi;
   readonly lanes: Lanes;
   readonly autonomy: Pick<Autonomy, 'turns'>;
   readonly budgets: Pick<Budgets, 'budgetOf'>;
@@ -61,6 +63,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
       identityOf: deps.identityOf,
       reenter: (request, call) => turnsLater.value.reenter(request, call),
       commands: shell.background,
+      screens: shell.screens,
     }),
   );
   onClaimed(background.recover);
@@ -85,6 +88,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
     clock,
     bootId,
     media: deps.media,
+    documents: deps.documents,
     agents,
     models,
     sessions: sessions.api,

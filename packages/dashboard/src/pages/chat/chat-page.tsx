@@ -122,6 +122,7 @@ function ThreadView({
       )}
       <Composer
         key={round}
+        agentId={state.agentId}
         initial={chats.unsent(thread)}
         onChange={(unsent) => chats.keepUnsent(thread, unsent)}
         running={running}

@@ -3,10 +3,13 @@ import type { Attachment } from '../../data/chat-thread.ts';
 import type { Unsent } from '../../data/unsent.ts';
 import { Button } from '../../ui/parts.tsx';
 import { FilePicker } from './file-picker.tsx';
+import { RecordButton } from './record-button.tsx';
 import { UploadList } from './upload-list.tsx';
 import { attachmentsOf, useUploads } from './use-uploads.ts';
 
 interface ComposerProps {
+  /** The agent that pays for speech that is converted to text. */
+  readonly agentId: string;
   /** The unsent message from before another page was opened. */
   readonly initial: Unsent;
   readonly running: boolean;
@@ -18,7 +21,7 @@ interface ComposerProps {
 }
 
 /** The message field: Enter sends, Shift+Enter inserts a line break; files are added by button, drop or paste. */
-export function Composer({ initial, running, disabled, onChange, onSend, onStop }: ComposerProps) {
+export function Composer({ agentId, initial, running, disabled, onChange, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState(initial.text);
   const uploads = useUploads(initial.attachments);
   const area = useRef<HTMLTextAreaElement>(null);
@@ -60,6 +63,11 @@ export function Composer({ initial, running, disabled, onChange, onSend, onStop 
       <UploadList uploads={uploads} />
       <div className="composer-row">
         <FilePicker disabled={disabled || uploads.isFull} onPick={uploads.add} />
+        <RecordButton
+          agentId={agentId}
+          disabled={disabled}
+          onText={(spoken) => setText((before) => [before.trimEnd(), spoken].filter(Boolean).join(' '))}
+        />
         <textarea
           ref={area}
           aria-label="Message"

@@ -40,6 +40,16 @@ export function useFollowing(box: RefObject<HTMLElement | null>, content: RefObj
     return () => observer.disconnect();
   }, [box, content, toEnd]);
 
+  useEffect(() => {
+    // Text that arrives with the turn of the wheel scrolls to the end before the scroll event, which then shows no move.
+    const onWheel = ({ deltaY }: WheelEvent): void => {
+      if (deltaY < 0 && (box.current?.scrollTop ?? 0) > 0) follows.current = false;
+    };
+    const { current: element } = box;
+    element?.addEventListener('wheel', onWheel, { passive: true });
+    return () => element?.removeEventListener('wheel', onWheel);
+  }, [box]);
+
   const onScroll = useCallback(({ currentTarget }: UIEvent<HTMLElement>) => {
     const { scrollTop: top, scrollHeight: height } = currentTarget;
     const below = belowOf(currentTarget);

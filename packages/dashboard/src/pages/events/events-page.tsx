@@ -115,7 +115,7 @@ export function EventsPage() {
           <p className="hint">{plural(shown.length, 'event')}</p>
           <ol className="feed">
             {shown.slice(0, maxShown).map((entry) => (
-              <li key={entry.id ?? entry.number}>
+              <li key={entry.id ?? `live-${entry.number}`}>
                 <EventEntry entry={entry} onOnly={showOnly} />
               </li>
             ))}

@@ -1,14 +1,17 @@
+import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Elapsed } from '../../ui/elapsed.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
+import { TerminalDialog } from './terminal-dialog.tsx';
 
-/** Lists commands and tool calls that run in the background; empty while there are none. */
+/** Lists commands, terminal sessions and tool calls that run in the background; empty while there are none. */
 export function BackgroundList({ onDone, onError }: { readonly onDone: (text: string) => void; readonly onError: (error: unknown) => void }) {
   const { client } = useSession();
   const { busy, run } = useAction();
   const { data, reload } = useLoad(['background.list'], (signal) => client.call('background.list', {}, { signal }));
+  const [watched, setWatched] = useState<{ readonly id: string; readonly description: string }>();
   if (data === undefined || data.total === 0) return null;
   const stop = async (id: string, description: string): Promise<void> => {
     onError(undefined);
@@ -31,6 +34,11 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (text: st
               <Badge tone="neutral">{kind}</Badge>
             </div>
             <div className="actions">
+              {kind === 'terminal' && (
+                <Button small label={`Watch ${description}`} onClick={() => setWatched({ id, description })}>
+                  Watch
+                </Button>
+              )}
               <Button small label={`Stop ${description}`} disabled={busy} onClick={() => run(() => stop(id, description))}>
                 Stop
               </Button>
@@ -38,6 +46,7 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (text: st
           </li>
         ))}
       </ul>
+      {watched !== undefined && <TerminalDialog id={watched.id} title={`Terminal: ${watched.description}`} onClose={() => setWatched(undefined)} />}
     </section>
   );
 }

@@ -4,7 +4,7 @@ const groups: readonly (readonly [title: string, sections: readonly string[]])[]
   ['Access', ['gateway', 'security', 'approvals', 'secrets']],
   ['Models and agents', ['providers', 'models', 'agents', 'routing', 'budgets', 'embedding', 'skills', 'mcp']],
   ['Work', ['autonomy', 'durable', 'scheduler', 'webhooks', 'exec', 'workspaces', 'webSearch', 'links', 'browser', 'channels']],
-  ['Operation', ['storage', 'media', 'logging', 'observability']],
+  ['Operation', ['storage', 'media', 'tts', 'imageGen', 'logging', 'observability']],
 ];
 
 export interface SectionGroup {

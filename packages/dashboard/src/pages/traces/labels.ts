@@ -44,6 +44,7 @@ export const recordNames: Readonly<Record<TraceRecord['kind'], string>> = {
   autonomy: 'Autonomy',
   pipeline: 'Pipeline',
   orchestrate: 'Script',
+  media: 'Speech, image or video',
 };
 
 export const stepNames: Readonly<Record<TraceStep['kind'], string>> = {
@@ -74,6 +75,7 @@ const recordIcons: Readonly<Record<TraceRecord['kind'], IconName>> = {
   autonomy: 'shield',
   pipeline: 'graph',
   orchestrate: 'code',
+  media: 'play',
 };
 
 const stepIcons: Readonly<Record<TraceStep['kind'], IconName>> = {

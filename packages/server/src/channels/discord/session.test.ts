@@ -137,7 +137,7 @@ test('a connection that does not answer any more is given up, and its session re
 });
 
 test('a cursor alone is stored at most every ten seconds', async () => {
-  const { fake, clock, wire, ada } = await start({ heartbeatMs: 20 });
+  const { fake, clock, wire, ada } = await start({ heartbeatMs: 200 });
   const channel = fake.channel(fake.guild('lab'), 'general');
   await expect.poll(() => wire.cursors).toHaveLength(1);
   // Events that no agent sees.
@@ -256,7 +256,7 @@ describe.concurrent('a session', () => {
       disturb(fake);
       await expect.poll(() => fake.gateway.connected).toBe(0);
       say('two');
-      await expect.poll(() => textsOf(wire), { timeout: 3_000 }).toEqual(['one', 'two']);
+      await expect.poll(() => textsOf(wire)).toEqual(['one', 'two']);
       expect(fake.gateway.log.at(-1)).toMatch(/^resume/);
       expect([wire.ended(), wire.names]).toEqual([undefined, ['gate', 'gate']]);
     });
@@ -268,19 +268,19 @@ describe.concurrent('a session', () => {
     fake.gateway.forgetSessions();
     fake.gateway.cut();
     say('two');
-    await expect.poll(() => textsOf(wire), { timeout: 3_000 }).toEqual(['one', 'two']);
+    await expect.poll(() => textsOf(wire)).toEqual(['one', 'two']);
     expect(fake.gateway.log.map((line) => line.split(' ')[0])).toEqual(['identify', 'resume', 'identify']);
     expect(wire.ended()).toBeUndefined();
   });
 
   test('each acknowledged heartbeat proves that the peer is alive, one that is missing ends the socket', async ({ expect }) => {
-    const { fake, wire, say } = await start({ heartbeatMs: 30 }, expect);
+    const { fake, wire, say } = await start({ heartbeatMs: 200 }, expect);
     await expect.poll(() => wire.proofs).toBeGreaterThan(3);
     fake.gateway.withholdAcks(true);
     await expect.poll(() => fake.gateway.connected).toBe(0);
     fake.gateway.withholdAcks(false);
     say('still there?');
-    await expect.poll(() => textsOf(wire), { timeout: 3_000 }).toEqual(['still there?']);
+    await expect.poll(() => textsOf(wire)).toEqual(['still there?']);
     expect(fake.gateway.log.at(-1)).toMatch(/^resume/);
   });
 

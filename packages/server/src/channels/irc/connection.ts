@@ -7,6 +7,7 @@ import { Intake } from './intake.ts';
 import type { IrcConfig } from './irc.ts';
 import { foldingOf, formatLine, type Line, longestLine, parseLine, parseSource } from './line.ts';
 import { messageOf } from './message.ts';
+import { type Holder, Identities } from './identities.ts';
 import { isRefusal, Sends } from './sends.ts';
 
 const defaultPingMs = 30_000;
@@ -30,6 +31,7 @@ export class IrcConnection {
   readonly #intake: Intake;
   readonly #sends: Sends;
   readonly #acts: Acts;
+  readonly #identities: Identities;
   readonly #caps = new Set<string>();
   readonly #offered = new Set<string>();
   readonly #pingMs: number;
@@ -55,6 +57,7 @@ export class IrcConnection {
     this.#intake = new Intake(deps, sink, signal, () => this.#readOn());
     this.#sends = new Sends(deps.clock, pingMs + pongMs);
     this.#acts = new Acts(deps.clock, pingMs + pongMs);
+    this.#identities = new Identities(deps.clock, pingMs + pongMs);
   }
 
   /** Resolves when the connection has ended and what came over it is stored. */
@@ -83,6 +86,12 @@ export class IrcConnection {
     // A server without labels answers in order: its answer to the ping comes after a refusal of the message.
     else this.#write(`${formatLine('PRIVMSG', [target, text])}${formatLine('PING', [label])}`);
     return result;
+  }
+
+  /** Returns who has a nick now; `unclear` when the server does not say so. */
+  async holderOf(nick: string): Promise<Holder | 'unclear'> {
+    if (this.#socket === undefined || !this.#isWelcome || this.#isOver) return 'unclear';
+    return this.#identities.holderOf(nick, this.#fold(nick), (line) => this.#write(line));
   }
 
   /** Carries out an action on a channel; resolves when the server has answered. */
@@ -163,6 +172,7 @@ export class IrcConnection {
     if (this.#isWelcome) this.#expectLife();
     const { command, params, source } = line;
     const isOwn = this.#fold(parseSource(source).nick) === this.#fold(this.#nick);
+    if (this.#identities.takes(line, this.#fold)) return;
     if (this.#acts.takes(line, isOwn, this.#fold, (channel) => this.#sends.isSending(channel))) return;
     if (this.#sends.takes(line, isOwn && command === 'PRIVMSG', this.#fold)) return;
     switch (command) {
@@ -182,7 +192,11 @@ export class IrcConnection {
         if (this.#fold(params[1] ?? '') === this.#fold(this.#nick))
           this.#deps.log.warn({ channel: params[0], code: command, reason: params.at(-1) }, 'IRC: thrown out of a channel');
         return;
+      case 'QUIT':
+        return this.#identities.forget(this.#fold(parseSource(source).nick));
       case 'NICK':
+        this.#identities.forget(this.#fold(parseSource(source).nick));
+        this.#identities.forget(this.#fold(params[0] ?? ''));
         if (isOwn) this.#nick = params[0] ?? this.#nick;
         return;
       case 'PRIVMSG': {
@@ -308,6 +322,7 @@ export class IrcConnection {
     this.#isOver = true;
     this.#sends.end();
     this.#acts.end();
+    this.#identities.end();
     const socket = this.#socket;
     const done = () => {
       cancel();

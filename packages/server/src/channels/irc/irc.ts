@@ -34,13 +34,33 @@ class IrcAdapter implements Adapter {
     }
   }
 
-  async send({ conversationId, text }: OutgoingPart, { key, signal }: { readonly key: string; readonly signal: AbortSignal }): Promise<SendResult> {
+  async send(
+    { conversationId, recipients = [], text }: OutgoingPart,
+    { key, signal }: { readonly key: string; readonly signal: AbortSignal },
+  ): Promise<SendResult> {
     if (/[\s,\0]|^:|^$/.test(conversationId)) return { is: 'rejected', kind: 'target', text: `Not a nick or channel: ${conversationId}` };
     if (text === '') return { is: 'rejected', kind: 'no_text', text: 'The text is empty' };
     if (Buffer.byteLength(formatLine('PRIVMSG', [conversationId, text])) > longestSent)
       return { is: 'rejected', kind: 'too_long', text: `The text does not fit into a line of ${longestSent} bytes` };
     if (this.#connection === undefined) return { is: 'notSent', text: 'The server is not connected' };
+    if (recipients.length > 0 && !isChannel(conversationId)) {
+      const refused = await this.#checkHolder(conversationId, recipients);
+      if (refused !== undefined) return refused;
+      if (this.#connection === undefined) return { is: 'notSent', text: 'The server is not connected' };
+    }
     return this.#connection.say(conversationId, text, hash('sha256', key).slice(0, 24), signal);
+  }
+
+  /** A nick can be taken by anybody once it is free: nothing goes to somebody else. Of one that nobody has, the server says so. */
+  async #checkHolder(nick: string, recipients: readonly string[]): Promise<SendResult | undefined> {
+    const holder = await this.#connection?.holderOf(nick);
+    if (holder === 'unclear') return { is: 'notSent', text: `The server did not say who has the nick ${nick}` };
+    if (holder === undefined || holder.some((id) => recipients.includes(id))) return undefined;
+    return {
+      is: 'rejected',
+      kind: 'identity',
+      text: `Somebody else has the nick ${nick} now (${holder.join(', ')}): expected ${recipients.join(' or ')}`,
+    };
   }
 
   async action(

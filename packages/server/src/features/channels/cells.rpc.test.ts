@@ -38,7 +38,8 @@ const stop = async (server: TestServer | undefined) => {
 };
 /** Texts for ada; a nick that a dead process still has is followed by another one. */
 const answers = () => ada.messages.map((line) => line.replace(/^gate_* ada /, 'gate ada '));
-const deliveries = async (server: TestServer) => (await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state);
+const deliveries = async (server: TestServer) =>
+  (await server.client.call('delivery.list', { channel_instance_id: 'net' })).deliveries.map(({ state }) => state);
 
 describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
   beforeAll(async () => {
@@ -73,6 +74,11 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     await expect.poll(() => deliveries(second)).toEqual(['accepted']);
     const { messages } = await second.client.call('channels.messages', {});
     expect(messages.map(({ verdict, state }) => [verdict, state])).toEqual([['turn', 'done']]);
+    const { deliveries: parts } = await second.client.call('delivery.list', {});
+    const shown = async () => (await second.client.call('obs.trace.get', { ref: parts[0]?.turnId ?? '' })).records;
+    await expect
+      .poll(async () => (await shown()).map(({ kind, parentId, refs }) => [kind, parentId, refs['deliveryId']]))
+      .toContainEqual(['delivery', parts[0]?.turnId, parts[0]?.deliveryId]);
   });
 
   test.each([

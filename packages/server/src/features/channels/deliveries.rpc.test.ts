@@ -127,7 +127,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     server.provider.setAnswer(() => ({ text: 'NO_REPLY' }));
     await run(server);
     await later(() => statusOf(server)).toEqual(['completed', 'suppressed']);
-    expect((await server.client.call('delivery.list', {})).total).toBe(1);
+    expect((await server.client.call('delivery.list', { channel_instance_id: 'net' })).total).toBe(1);
   });
 
   test('an endpoint is checked in all its fields, and by who names it', async () => {

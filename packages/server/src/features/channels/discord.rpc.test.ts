@@ -72,7 +72,7 @@ test('an answer whose confirmation was lost is sent again with its key, and seen
   fake.rest.fail(/POST .*messages/, 'cutAfter');
   fake.write(ada, direct, 'a question');
   await expect
-    .poll(() => server.client.call('delivery.queue.status', { channel_type: 'discord' }), { timeout: 5_000 })
+    .poll(() => server.client.call('delivery.queue.status', { channel_type: 'discord' }))
     .toMatchObject({ delivered: 1, pending: 0, unknown: 0 });
   expect(contentsOf(direct)()).toEqual(['ada: a question', 'gate: Once.']);
   const sends = fake.rest.requests.filter(({ method, path }) => method === 'POST' && path.endsWith('/messages'));

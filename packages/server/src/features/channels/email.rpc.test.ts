@@ -107,7 +107,8 @@ describe.skipIf(!hasMailServer())('agents by email', () => {
   test('a mail that the server refuses is rejected, one that may have been sent is unknown, and passwords are never shown', async () => {
     const user = await start({ dm: { policy: 'open' } });
     server.provider.setAnswer(() => ({ text: 'An answer' }));
-    const states = async () => (await server.client.call('delivery.list', {})).deliveries.map(({ state, errorKind }) => [state, errorKind]);
+    const states = async () =>
+      (await server.client.call('delivery.list', { channel_instance_id: 'post' })).deliveries.map(({ state, errorKind }) => [state, errorKind]);
     mail.fault = { at: 'recipient', code: 550, text: '5.1.1 No such user' };
     await write(user, { from: 'cleo', id: 'c1', text: 'Hi' });
     await expect.poll(states).toEqual([['rejected', 'mailbox']]);

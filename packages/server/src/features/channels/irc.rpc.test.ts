@@ -153,7 +153,7 @@ describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
     await expect.poll(() => ada.heard.some((line) => line.startsWith('ERROR'))).toBe(true);
     answered.resolve();
     await expect
-      .poll(async () => (await server.client.call('delivery.list', {})).deliveries)
+      .poll(async () => (await server.client.call('delivery.list', { state: 'rejected' })).deliveries)
       .toMatchObject([{ state: 'rejected', errorKind: 'no_such_target' }]);
     const { deliveries } = await server.client.call('delivery.list', { state: 'rejected' });
     await expect.poll(() => alerts).toMatchObject([{ source: 'channel', level: 'alert' }]);
@@ -162,6 +162,33 @@ describe.each(names.filter(hasIrcServer))('agents on %s', (name) => {
     const again = await join('ada');
     await server.client.call('delivery.resend', { deliveryId: deliveries[0]?.deliveryId ?? '' });
     await expect.poll(() => again.messages).toEqual(['gate ada Too late?']);
+  });
+
+  test('an answer does not go to somebody who has taken the nick meanwhile', async () => {
+    await start({ dm: { policy: 'open' } });
+    const answered = Promise.withResolvers<void>();
+    server.provider.setAnswer(() => ({ text: 'The secret.', after: answered.promise }));
+    const ada = await join('ada');
+    ada.say('PRIVMSG gate :hello');
+    await expect.poll(() => server.provider.served()).toBe(1);
+    ada.say('QUIT');
+    await expect.poll(() => ada.heard.some((line) => line.startsWith('ERROR'))).toBe(true);
+    const eve = await joinIrc(ircd.port, 'ada', { user: 'eve' });
+    people.push(eve);
+    answered.resolve();
+    await expect
+      .poll(async () => (await server.client.call('delivery.list', { state: 'rejected' })).deliveries)
+      .toMatchObject([{ state: 'rejected', errorKind: 'identity', error: expect.stringContaining('Somebody else has the nick ada') }]);
+    expect(eve.messages).toEqual([]);
+    eve.say('QUIT');
+    await expect.poll(() => eve.heard.some((line) => line.startsWith('ERROR'))).toBe(true);
+    const again = await join('ada');
+    const [{ deliveryId } = { deliveryId: '' }] = (await server.client.call('delivery.list', { state: 'rejected' })).deliveries;
+    // What the server said of the nick counts for some seconds.
+    await server.client.call('channels.restart', { channel_type: 'irc' });
+    await expect.poll(stateOf).toBe('healthy');
+    await server.client.call('delivery.resend', { deliveryId });
+    await expect.poll(() => again.messages.map((line) => line.replace(/^gate_* /, 'gate '))).toEqual(['gate ada The secret.']);
   });
 
   test('it connects again when the server was away, and sends what waits', async () => {

@@ -75,6 +75,24 @@ test('an agent that is suspended leaves no unfinished preview', async () => {
   await settled(said).toEqual([expect.stringMatching(/^The first half\n\(I could not finish: .*suspended/)]);
 });
 
+test('a preview that nothing can find is named in the answer that is sent next to it', async () => {
+  telegram.fail('sendMessage', 'cutAfter');
+  await beginPreview();
+  rest.resolve();
+  await settled(said).toEqual(['The first half …', expect.stringMatching(/^\(A message above may show [^]*\n\nThe first half and the second\.$/)]);
+});
+
+test('the edit that finishes a preview is repeated by the next process when the first died at it', async () => {
+  await beginPreview();
+  telegram.fail('editMessageText', 'hang');
+  rest.resolve();
+  await settled(async () => (await server.client.call('delivery.list', {})).deliveries[0]?.state).toBe('sending');
+  await stop();
+  await start();
+  await settled(async () => (await server.client.call('delivery.list', {})).deliveries[0]?.state).toBe('accepted');
+  expect(said()).toEqual(['The first half and the second.']);
+});
+
 test('the next process finishes a preview, also when its turn runs before the channel is connected', async () => {
   await beginPreview();
   await settled(async () => (await server.client.call('channels.messages', {})).messages[0]?.state).toBe('running');

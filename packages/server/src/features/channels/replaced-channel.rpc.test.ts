@@ -74,11 +74,11 @@ test('what waits for a platform is not sent to another one under the same name',
   await expect.poll(() => before.provider.served()).toBe(1);
   await before.client.call('channels.disable', { channel_type: 'telegram' });
   held.resolve();
-  await expect.poll(async () => (await before.client.call('delivery.list', {})).deliveries[0]?.state).toBe('pending');
+  await expect.poll(async () => (await before.client.call('delivery.list', { channel_instance_id: 'bot' })).deliveries[0]?.state).toBe('pending');
   await stop(before);
   const { client } = await start({ type: 'discord', token: discord.token, apiUrl: discord.apiUrl });
   await expect
-    .poll(async () => (await client.call('delivery.list', {})).deliveries)
+    .poll(async () => (await client.call('delivery.list', { channel_instance_id: 'bot' })).deliveries)
     .toMatchObject([{ state: 'rejected', errorKind: 'replaced', endpoint: { channelType: 'telegram' } }]);
   expect((await client.call('inbox.list', {})).messages).toMatchObject([{ level: 'alert', text: expect.stringContaining('was not sent') }]);
 });

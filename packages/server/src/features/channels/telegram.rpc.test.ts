@@ -58,6 +58,27 @@ test('a stranger gets a code, is approved with it, and is answered from then on'
   expect(await healthOf()).toMatchObject({ channelType: 'telegram', connectionMode: 'poll', state: 'healthy', lastCheckedAt: expect.any(Number) });
 });
 
+test('the rest of a long answer is a file', async () => {
+  await start({ ...open, maxParts: 2 });
+  const lines = Array.from({ length: 900 }, (_, n) => `Line ${n} of a long answer.`);
+  server.provider.setAnswer(() => ({ text: lines.join('\n') }));
+  telegram.chats.say(ada, 'all of it');
+  await expect.poll(() => telegram.chats.said(ada.id).map(({ file }) => file?.name)).toEqual([undefined, undefined, 'answer.md']);
+  const [first, second, file] = telegram.chats.said(ada.id);
+  expect(first?.text).toMatch(/^Line 0 of/);
+  expect(second?.text).toMatch(/… \(the rest is in the file\)$/);
+  const shown = `${first?.text}\n${second?.text}`.split('\n').filter((line) => line.startsWith('Line'));
+  expect([
+    ...shown,
+    ...Buffer.from(file?.file?.bytes ?? [])
+      .toString()
+      .split('\n'),
+  ]).toEqual(lines);
+  await expect
+    .poll(async () => (await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state))
+    .toEqual(['accepted', 'accepted', 'accepted']);
+});
+
 test('codes cannot be guessed at once either', async () => {
   await start();
   telegram.chats.say(ada, 'hello');

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { RpcReply } from '@gatehouse/contract';
 import type { RawData, WebSocket } from 'ws';
 import type { TokensApi } from '../../features/access/tokens/api.ts';
+import { newTraceId } from '../../kernel/ids.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -119,7 +119,7 @@ export class SocketSession {
 
   /** Returns the features' view of one call. */
   #context(identity: Identity, signal: AbortSignal): CallContext {
-    const id = randomUUID().replaceAll('-', '');
+    const id = newTraceId();
     return {
       identity,
       traceId: id,

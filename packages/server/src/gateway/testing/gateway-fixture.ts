@@ -114,6 +114,7 @@ export async function startGateway(options: FixtureOptions = {}) {
     models: scriptedModels,
     agents: scriptedAgents,
     embed: undefined,
+    payerOf: () => 'default',
     health: () => ({ status: 'ok', version: '0.0.0', uptimeMs: 1, checks: {} }),
     documents: { openapi: () => ({ openapi: '3.1.0' }), openrpc: () => ({ openrpc: '1.3.2' }), asyncapi: () => ({ asyncapi: '3.0.0' }) },
     metrics: async () => '',

@@ -5,7 +5,7 @@ import { render } from '../render.ts';
 import { answer } from '../testing/answers.ts';
 import { faultOfDiscord, faultOfEmail, faultOfMatrix, faultOfSlack, faultOfTelegram, lettersOf, visibleOf } from '../testing/checkers.ts';
 import { known, parse } from '../tree.ts';
-import { cutMarkdown } from './cut.ts';
+import { cutMarkdown, cutWithRest } from './cut.ts';
 
 const runs = 60;
 const sizeOf = (text: string, unit: TextRules['unit']): number => (unit === 'bytes' ? Buffer.byteLength(text) : text.length);
@@ -77,6 +77,12 @@ test('a long answer is cut with a note', () => {
   const nine = Array.from({ length: 9 }, (_, n) => `line ${n}`).join('\n');
   expect(cutMarkdown(nine, lines)).toEqual(['line 0', 'line 1', 'line 2', 'line 3', '… (cut)']);
   expect(cutMarkdown(nine, { ...whole, most: 21, maxParts: 2 })).toEqual(['line 0\nline 1\nline 2', 'line 3\n\n… (cut)']);
+  // A platform that takes files gets the rest, whole.
+  expect(cutWithRest(nine, { ...whole, most: 35, maxParts: 1 })).toEqual({
+    parts: [`line 0\n\n… (the rest is in the file)`],
+    rest: nine.slice(nine.indexOf('line 1')),
+  });
+  expect(cutWithRest('short', whole)).toEqual({ parts: ['short'], rest: '' });
 });
 
 test.each([

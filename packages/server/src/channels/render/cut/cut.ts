@@ -7,6 +7,7 @@ import { render } from '../render.ts';
 import { cleanText, known, parse } from '../tree.ts';
 
 const cutNote = '… (cut)';
+const fileNote = '… (the rest is in the file)';
 /** Definitions of links that are looked for in each part; others are text. */
 const maxDefinitions = 100;
 
@@ -15,28 +16,43 @@ const maxDefinitions = 100;
  * It is cut between blocks where it can be, then between lines, then at spaces.
  */
 export function cutMarkdown(markdown: string, rules: TextRules): string[] {
-  const source = cleanText(markdown);
-  if (rules.isLine) return cutLines(renderLines(known(parse(source)), plainMarks), rules, cutNote);
-  const parts = cutSource(source, rules);
-  // Definitions of links that nothing uses show nothing: nobody gets an empty answer.
-  return parts.length === 0 ? cutSource(escapeMarkdown(source), rules) : parts;
+  return cut(markdown, rules, cutNote).parts;
 }
 
-function cutSource(source: string, rules: TextRules): string[] {
+export interface CutWithRest {
+  readonly parts: string[];
+  /** Markdown of what is in none of the parts; empty when there is none. */
+  readonly rest: string;
+}
+
+/** Cuts an answer like `cutMarkdown`, for platforms that take files: what is not in the parts is returned, and the last part names the file. */
+export function cutWithRest(markdown: string, rules: TextRules): CutWithRest {
+  return cut(markdown, rules, fileNote);
+}
+
+function cut(markdown: string, rules: TextRules, note: string): CutWithRest {
+  const source = cleanText(markdown);
+  if (rules.isLine) return { parts: cutLines(renderLines(known(parse(source)), plainMarks), rules, cutNote), rest: '' };
+  const found = cutSource(source, rules, note);
+  // Definitions of links that nothing uses show nothing: nobody gets an empty answer.
+  return found.parts.length === 0 ? cutSource(escapeMarkdown(source), rules, note) : found;
+}
+
+function cutSource(source: string, rules: TextRules, note: string): CutWithRest {
   const complete = withDefinitions(source);
   // What is far too long is not even rendered.
   const fits = (part: string): boolean => part.length <= 8 * rules.most + 1_000 && fitsRules(complete(part), rules);
   const parts: string[] = [];
   for (let rest = source; rest.trim() !== '';) {
     const isLast = parts.length === rules.maxParts - 1;
-    const noted = (part: string): string => joinBlocks(part, cutNote);
+    const noted = (part: string): string => joinBlocks(part, note);
     const { head, rest: left } = fits(rest) ? { head: rest, rest: '' } : nextPart(rest, complete, isLast ? (part) => fits(noted(part)) : fits);
     const part = complete(isLast && left !== '' ? noted(head) : head);
     if (isVisible(part, rules)) parts.push(part.replace(/^\n+/, '').trimEnd());
-    if (parts.length === rules.maxParts) break;
+    if (parts.length === rules.maxParts) return { parts, rest: left.trim() === '' ? '' : complete(left).trim() };
     rest = left;
   }
-  return parts;
+  return { parts, rest: '' };
 }
 
 /** Cuts off a part. Blocks that cannot be cut become simpler ones before. */

@@ -19,7 +19,10 @@ export interface WorkFor {
 
 export interface GenerateWork extends WorkFor {
   /** Selects model and deadline from `operationModels`; the agent's own model where nothing is set. */
-  readonly operation: 'compaction' | 'condensation' | 'memoryReview';
+  readonly operation: 'compaction' | 'condensation' | 'memoryReview' | 'vision';
+  /** These models instead, in this order. */
+  readonly models?: readonly ModelInfo[];
+  readonly timeoutMs?: number;
   readonly system: readonly string[];
   readonly messages: readonly ModelMessage[];
   /** Longest answer, in tokens; a budget may shorten it, which `finish` reports as `length`. */
@@ -31,6 +34,25 @@ export interface EmbedWork extends WorkFor {
   /** Length of the vectors; the model's own when absent. */
   readonly dimensions?: number | undefined;
   readonly texts: readonly string[];
+}
+
+/** Work whose price is not one of tokens alone. */
+export type ChargedOperation = 'transcription' | 'speech' | 'imageGeneration' | 'video';
+
+/** One request to a provider of speech, images or video. */
+export interface ChargedWork extends WorkFor {
+  readonly operation: ChargedOperation;
+  readonly provider: string;
+  readonly modelId: string;
+  /** The most that it can cost, in 1e-9 dollar; null when the price is not known. */
+  readonly mostNano: number | null;
+  /** Key of the configuration that states a price. */
+  readonly priceKey: string;
+}
+
+export interface ChargedAnswer {
+  readonly costNano: number | null;
+  readonly tokens?: { readonly input: number; readonly output: number };
 }
 
 export interface MeteredCall extends WorkFor {
@@ -48,9 +70,11 @@ export interface MeteredCall extends WorkFor {
 export interface ModelWork {
   generate(work: GenerateWork): Promise<{ readonly text: string; readonly model: string; readonly finish: ModelResult['finish'] }>;
   /** Returns the capability of the model that an operation of an agent uses. */
-  tierOf(agentId: string, operation: GenerateWork['operation'] | 'interactive'): ModelTier;
+  tierOf(agentId: string, operation: Exclude<GenerateWork['operation'], 'vision'> | 'interactive'): ModelTier;
   /** Meters a call that the caller makes, with a model that need not be in the catalog. */
   meter(work: MeteredCall, call: (maxTokens: number) => Promise<Attempt>): Promise<Attempt>;
+  /** Makes one request that costs what its answer says; a failed one costs nothing. */
+  charge<Answer extends ChargedAnswer>(work: ChargedWork, call: () => Promise<Answer>): Promise<Answer>;
   /** Fails with `precondition_failed` when no embedder is configured. */
   embed(work: EmbedWork): Promise<Embeddings>;
 }

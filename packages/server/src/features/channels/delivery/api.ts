@@ -53,6 +53,7 @@ export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 't
   readonly fileJson: string | null;
   readonly state: DeliveryState;
   readonly attempts: number;
+  readonly repeats: number;
   readonly notBeforeMs: number;
   readonly expiresAtMs: number;
   readonly bootId: string | null;
@@ -93,8 +94,17 @@ export interface EndpointsApi {
   address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number; readonly buttons?: readonly Button[] }): InboxMessage;
 }
 
+/** What is stored of a send that ended. */
+export interface SendFinish {
+  /** Undefined when another process sends it. */
+  readonly state: 'accepted' | 'rejected' | 'unknown' | 'pending' | undefined;
+  readonly alert?: InboxMessage | undefined;
+}
+
 /** Sends what waits for an instance while it is connected. */
 export interface Sender {
+  /** Whether sends failed so often in a row that it pauses. */
+  readonly isPaused: boolean;
   wake(): void;
   /** Runs until `signal` aborts, and resolves when nothing of it runs any more. */
   run(signal: AbortSignal): Promise<void>;

@@ -8,8 +8,10 @@ import { headOf } from '../../../kernel/cut-text.ts';
 import { toCall } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { nextId } from '../../../kernel/ids.ts';
+import { agentsOf } from '../../../channels/people.ts';
 import { announceDelivery } from './announce.ts';
-import type { DeliveryApi, OutgoingMessage, PartRow } from './api.ts';
+import type { DeliveryApi, Destination, OutgoingFile, OutgoingMessage, PartRow } from './api.ts';
+import { restOfAnswer, withMarkSpace } from './marks.ts';
 import { countStages, decidePart, enqueueParts, listParts } from './store.ts';
 
 /** Answers that could not be sent by then are not sent any more. */
@@ -18,9 +20,21 @@ const shownText = 2_000;
 /** Texts of a platform that does not exist any more. */
 const unknownText: TextRules = { flavour: 'plain', most: 2_000, unit: 'utf16', isLine: false, maxParts: 10 };
 
+/** The rest of an answer: a file whose content is the text of its part. */
+type RestFile = Pick<PartRow, 'text'> & { readonly fileJson: string };
+const restFile = (text: string): OutgoingFile => ({
+  mediaId: restOfAnswer,
+  kind: 'file',
+  name: 'answer.md',
+  mediaType: 'text/markdown',
+  bytes: Buffer.byteLength(text),
+});
+
 export interface DeliveryDeps extends Core {
   readonly platformOf: (channelType: string) => Platform | undefined;
   readonly wake: (instance: string) => void;
+  /** Parts of one answer of an instance at most; undefined: as many as its platform takes. */
+  readonly maxPartsOf: (instance: string) => number | undefined;
 }
 
 type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.resend' | 'delivery.settle'>;
@@ -37,15 +51,29 @@ export interface Delivery {
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { db, bus, clock, platformOf } = deps;
 
-  let cutMarkdown: typeof import('../../../channels/render/cut/cut.ts').cutMarkdown | undefined;
+  let cutter: typeof import('../../../channels/render/cut/cut.ts') | undefined;
   /** Texts of a platform that is not configured are never sent. */
-  const cut = (text: string, rules = unknownText): readonly string[] => cutMarkdown?.(text, rules) ?? (text === '' ? [] : [headOf(text, rules.most)]);
+  const cut = (text: string, rules = unknownText): readonly string[] =>
+    cutter?.cutMarkdown(text, rules) ?? (text === '' ? [] : [headOf(text, rules.most)]);
+
+  /** Returns the texts of a message, and what is too long for them as a file, where the platform takes files. */
+  function cutFor(text: string, { instance, channelType }: Destination): { readonly texts: readonly string[]; readonly rest?: RestFile | undefined } {
+    const { text: given = unknownText, capabilities } = platformOf(channelType) ?? {};
+    const rules = withMarkSpace({ ...given, maxParts: deps.maxPartsOf(instance) ?? given.maxParts });
+    if (cutter === undefined || rules.isLine || capabilities?.features.attachments !== true) return { texts: cut(text, rules) };
+    const { parts, rest } = cutter.cutWithRest(text, rules);
+    return { texts: parts, rest: rest === '' ? undefined : { text: rest, fileJson: JSON.stringify(restFile(rest)) } };
+  }
 
   function rowsOf({ to, text, subject, replyTo, edits, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
     const platform = platformOf(to.channelType);
     const shown = platform?.capabilities.features.buttons === true ? buttons : [];
-    const texts = cut(shown.length === buttons.length ? text : withCommands(text, buttons), platform?.text);
-    const all = [...texts.map((one) => ({ text: one, fileJson: null })), ...files.map((file) => ({ text: '', fileJson: JSON.stringify(file) }))];
+    const { texts, rest } = cutFor(shown.length === buttons.length ? text : withCommands(text, buttons), to);
+    const all = [
+      ...texts.map((one) => ({ text: one, fileJson: null })),
+      ...(rest === undefined ? [] : [rest]),
+      ...files.map((file) => ({ text: '', fileJson: JSON.stringify(file) })),
+    ];
     const atMs = clock.now();
     const base = nextId('ob', atMs);
     return all.map((one, index) => ({
@@ -55,13 +83,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       id: `${base}-${String(index + 1).padStart(2, '0')}`,
       part: index + 1,
       parts: all.length,
-      digest: hash('sha256', one.fileJson ?? one.text),
+      digest: hash('sha256', `${one.fileJson ?? ''}${one.text}`),
       subject: subject ?? null,
       editsId: index === 0 ? (edits ?? null) : null,
       replyTo: index === 0 ? (replyTo ?? null) : null,
       buttonsJson: shown.length > 0 && index === texts.length - 1 ? JSON.stringify(shown) : null,
       state: 'pending',
       attempts: 0,
+      repeats: 0,
       notBeforeMs: atMs,
       expiresAtMs: atMs + lifeMs,
       bootId: null,
@@ -79,7 +108,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     const atMs = clock.now();
     const actionType = as === 'resend' ? 'delivery.resend' : 'delivery.settle';
     const audit = auditRow(call, atMs, { actionType, classification: 'mutate', target: id, metadata: { as } });
-    const row = await db.write(decidePart, { id, as, expiresAtMs: atMs + answerLifeMs, audit, atMs });
+    const row = await db.write(decidePart, { id, as, agentIds: agentsOf(call), expiresAtMs: atMs + answerLifeMs, audit, atMs });
     announceAudit(bus, audit);
     announceDelivery(deps, row);
     deps.wake(row.instance);
@@ -87,8 +116,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   }
 
   return {
-    load: async () => void ({ cutMarkdown } = await import('../../../channels/render/cut/cut.ts')),
-    isLoaded: () => cutMarkdown !== undefined,
+    load: async () => void (cutter = await import('../../../channels/render/cut/cut.ts')),
+    isLoaded: () => cutter !== undefined,
     api: {
       async previewOf(channelType, text) {
         const { render } = await import('../../../channels/render/render.ts');
@@ -106,8 +135,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       wake: deps.wake,
     },
     methods: {
-      'delivery.queue.status': async ({ channel_type: only }) => {
-        const rows = await db.read(countStages, undefined);
+      'delivery.queue.status': async ({ channel_type: only }, call) => {
+        const rows = await db.read(countStages, { agentIds: agentsOf(call) });
         const count = (...states: DeliveryState[]) =>
           rows.reduce((sum, { state, channelType, n }) => sum + (states.includes(state) && (only ?? channelType) === channelType ? n : 0), 0);
         return {
@@ -119,8 +148,8 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
           unknown: count('unknown'),
         };
       },
-      'delivery.list': async ({ state = null, channel_instance_id: instance = null, offset, limit }) => {
-        const { rows, total } = await db.read(listParts, { state, instance, offset, limit });
+      'delivery.list': async ({ state = null, channel_instance_id: instance = null, offset, limit }, call) => {
+        const { rows, total } = await db.read(listParts, { agentIds: agentsOf(call), state, instance, offset, limit });
         return { deliveries: rows.map(shown), total };
       },
       'delivery.resend': ({ deliveryId }, call) => decide(deliveryId, 'resend', call),

@@ -57,4 +57,17 @@ export const deliveryMigrations: readonly Migration[] = [
       `CREATE INDEX outbound_message_open ON outbound_message (instance, conversation_id, thread_id, id) WHERE state IN ('pending', 'sending')`,
     ],
   },
+  {
+    id: '241-removed-people',
+    up: [
+      `CREATE TABLE channel_removed (
+        instance TEXT NOT NULL,
+        channel_type TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (instance, channel_type, conversation_id)
+      )`,
+    ],
+  },
+  { id: '250-outbound-repeats', up: ['ALTER TABLE outbound_message ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0'] },
 ];

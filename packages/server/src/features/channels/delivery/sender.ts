@@ -6,9 +6,11 @@ import type { Operation } from '../../../kernel/db/operation.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { sleep } from '../../../kernel/timers.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
-import type { OutgoingFile, PartRow, Sender } from './api.ts';
+import type { OutgoingFile, PartRow, Sender, SendFinish } from './api.ts';
 import { announceDelivery } from './announce.ts';
-import { type LeftSends, maxHeads, type PartHead, readHead, readHeads, type SendBegin, type SendEnd } from './store.ts';
+import type { Admits } from '../../../channels/people.ts';
+import { markRepeat, restOfAnswer } from './marks.ts';
+import { type ClaimedPart, dropEdit, type LeftSends, maxHeads, type PartHead, readHead, readHeads, type SendBegin, type SendEnd } from './store.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
@@ -17,11 +19,11 @@ export interface SenderDeps extends Core {
   readonly beginSend: Operation<
     SendBegin,
     | { readonly is: 'taken' }
-    | { readonly is: 'begun'; readonly part: PartRow }
+    | { readonly is: 'begun'; readonly part: ClaimedPart }
     | { readonly is: 'ended'; readonly part: PartRow; readonly alert: InboxMessage | undefined }
   >;
   /** Stores what became of a send; returns the alert about one that failed. */
-  readonly finishSend: Operation<SendEnd, InboxMessage | undefined>;
+  readonly finishSend: Operation<SendEnd, SendFinish>;
   /** Marks what an earlier process was sending; returns the alerts about it. */
   readonly recoverSends: Operation<LeftSends, InboxMessage[]>;
   readonly announceAlert: (message: InboxMessage) => void;
@@ -33,7 +35,11 @@ export interface SenderOptions {
   readonly instance: string;
   readonly adapter: Adapter;
   readonly platform: Platform;
+  /** People who may write directly over the instance, and so be written to. */
+  readonly admits?: Admits | undefined;
   readonly onSent: () => void;
+  /** What happens with a part that may have been sent: a person decides, or it is sent once more with a mark. */
+  readonly onUnknown: 'park' | 'resend';
 }
 
 /** Milliseconds before the next try of a part that was certainly not sent. */
@@ -82,6 +88,10 @@ export class InstanceSender implements Sender {
     return platform.keyWindowMs !== undefined || adapter.lookUp !== undefined;
   }
 
+  get isPaused(): boolean {
+    return this.#failures >= failuresUntilPause;
+  }
+
   wake(): void {
     this.#wake.resolve();
   }
@@ -89,8 +99,8 @@ export class InstanceSender implements Sender {
   /** Runs until `signal` aborts. What an earlier process was sending is marked first: it may have been sent. */
   async run(signal: AbortSignal): Promise<void> {
     const { db, clock, log, bootId, recoverSends } = this.#deps;
-    const { instance } = this.#options;
-    const canResolve = this.#canResolve;
+    const { instance, adapter, onUnknown } = this.#options;
+    const left = { instance, bootId, canResolve: this.#canResolve, canEdit: adapter.edit !== undefined, repeatUnknown: onUnknown === 'resend' };
     const stop = () => this.wake();
     signal.addEventListener('abort', stop, { once: true });
     let isRecovered = false;
@@ -98,8 +108,7 @@ export class InstanceSender implements Sender {
       this.#wake = Promise.withResolvers();
       let nextMs = retryMs;
       try {
-        if (!isRecovered)
-          for (const alert of await db.write(recoverSends, { instance, bootId, canResolve, atMs: clock.now() })) this.#deps.announceAlert(alert);
+        if (!isRecovered) for (const alert of await db.write(recoverSends, { ...left, atMs: clock.now() })) this.#deps.announceAlert(alert);
         isRecovered = true;
         nextMs = await this.#sendHeads(signal);
       } catch (error) {
@@ -169,9 +178,11 @@ export class InstanceSender implements Sender {
         : this.#endOfLookUp(await this.#lookUp(part, signal), part);
       this.#remember(part, end, startedAt);
       if (end.is === 'accepted') this.#options.onSent();
-      await this.#finish({ id: part.id, bootId, ...end, atMs: clock.now() }, signal);
-      announceDelivery(this.#deps, { ...part, state: end.is === 'retry' ? 'pending' : end.is });
-      if (end.is !== 'retry') this.#trace(part, end, startedAtMs);
+      const repeatUnknown = this.#options.onUnknown === 'resend';
+      const state = await this.#finish({ id: part.id, bootId, ...end, repeatUnknown, atMs: clock.now() }, signal);
+      if (state === undefined) return;
+      announceDelivery(this.#deps, { ...part, state });
+      if (state !== 'pending') this.#trace(part, { ...end, is: state }, startedAtMs);
     } catch (error) {
       // A part that is left as `sending` is `unknown` at the next start.
       log.error({ err: error, deliveryId: id }, 'Failed to store what became of a message');
@@ -187,15 +198,18 @@ export class InstanceSender implements Sender {
   }
 
   /** Claims a part; undefined when it is not pending any more, or too old. */
-  async #begin(id: string): Promise<PartRow | undefined> {
+  async #begin(id: string): Promise<ClaimedPart | undefined> {
     const { db, clock, bootId, beginSend } = this.#deps;
     const { channelType } = this.#options.platform.capabilities;
-    const start = await db.write(beginSend, { id, channelType, bootId, atMs: clock.now(), ageNowMs: clock.ageNow() });
+    const { admits } = this.#options;
+    const start = await db.write(beginSend, { id, channelType, bootId, atMs: clock.now(), ageNowMs: clock.ageNow(), admits });
     if (start.is === 'taken') return undefined;
     if (start.is === 'begun') return start.part;
     this.#retries.delete(id);
     if (start.alert !== undefined) this.#deps.announceAlert(start.alert);
     announceDelivery(this.#deps, start.part);
+    const { state: is, errorKind } = start.part;
+    this.#trace(start.part, { is, errorKind }, clock.now());
     return undefined;
   }
 
@@ -221,7 +235,7 @@ export class InstanceSender implements Sender {
     return ageMs >= 0 && ageMs < keyWindowMs;
   }
 
-  async #sendOnce(part: PartRow, signal: AbortSignal): Promise<SendResult> {
+  async #sendOnce(part: ClaimedPart, signal: AbortSignal): Promise<SendResult> {
     let outgoing: OutgoingPart;
     try {
       const attachment = await this.#fileOf(part);
@@ -237,15 +251,15 @@ export class InstanceSender implements Sender {
   }
 
   /** Returns the file of a part; undefined when it has none, null when it is gone. */
-  async #fileOf({ fileJson }: PartRow): Promise<OutgoingAttachment | null | undefined> {
+  async #fileOf({ fileJson, text }: PartRow): Promise<OutgoingAttachment | null | undefined> {
     if (fileJson === null) return undefined;
     const file = parseJson(fileJson, { maxDepth: 2 }) as OutgoingFile;
-    const bytes = await this.#deps.readFile(file.mediaId);
+    const bytes = file.mediaId === restOfAnswer ? Buffer.from(text) : await this.#deps.readFile(file.mediaId);
     return bytes === undefined ? null : { ...file, bytes: bytes.byteLength, read: () => Promise.resolve(bytes) };
   }
 
   /** Edits the preview of an answer; undefined when there is none, or it cannot be edited: then the answer is sent. */
-  async #replacePreview({ editsId: messageId }: PartRow, outgoing: OutgoingPart, signal: AbortSignal): Promise<SendResult | undefined> {
+  async #replacePreview({ id, editsId: messageId }: PartRow, outgoing: OutgoingPart, signal: AbortSignal): Promise<SendResult | undefined> {
     const { adapter } = this.#options;
     if (messageId === null || adapter.edit === undefined) return undefined;
     const { conversationId, threadId } = outgoing;
@@ -254,10 +268,13 @@ export class InstanceSender implements Sender {
     // An edit can be repeated without harm.
     if (act?.kind === 'rate_limited' || act?.kind === 'unavailable' || act?.kind === 'ambiguous')
       return { is: 'notSent', text: act.text, retryAfterMs: act.retryAfterMs };
-    return undefined;
+    // What follows is a send, which must not be repeated as an edit is.
+    const { db, bootId } = this.#deps;
+    if (await db.write(dropEdit, { id, bootId })) return undefined;
+    return { is: 'notSent', text: 'Another process sends it' };
   }
 
-  async #lookUp(part: PartRow, signal: AbortSignal): Promise<LookUp> {
+  async #lookUp(part: ClaimedPart, signal: AbortSignal): Promise<LookUp> {
     const { adapter } = this.#options;
     if (adapter.lookUp === undefined) return { is: 'unclear', text: part.error ?? 'The platform did not confirm it' };
     const outgoing = await this.#outgoing(part);
@@ -267,12 +284,16 @@ export class InstanceSender implements Sender {
   }
 
   /** Renders a part for its platform; the same at each try. */
-  async #outgoing({ conversationId, threadId, text, subject, replyTo, buttonsJson }: PartRow): Promise<OutgoingPart> {
+  async #outgoing(part: ClaimedPart): Promise<OutgoingPart> {
+    const { conversationId, threadId, recipients, text: whole, fileJson, subject, replyTo, buttonsJson, repeats } = part;
     const { render } = await import('../../../channels/render/render.ts');
+    const { text: rules } = this.#options.platform;
+    const text = fileJson === null ? whole : '';
     return {
       conversationId,
       threadId: threadId ?? undefined,
-      ...render(text, this.#options.platform.text.flavour),
+      recipients,
+      ...render(repeats === 0 ? text : markRepeat(text, rules), rules.flavour),
       subject: subject ?? undefined,
       replyTo: replyTo ?? undefined,
       buttons: buttonsJson === null ? undefined : (parseJson(buttonsJson, { maxDepth: 3 }) as Button[]),
@@ -327,7 +348,7 @@ export class InstanceSender implements Sender {
     const { clock } = this.#deps;
     // A limit of the platform is an answer; anything else may be a failure of the whole instance.
     this.#failures = retryAfterMs === undefined ? this.#failures + 1 : 0;
-    const isPaused = this.#failures >= failuresUntilPause || scope === 'instance';
+    const isPaused = this.isPaused || scope === 'instance';
     const pauseMs = retryAfterMs ?? Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#failures - failuresUntilPause));
     if (isPaused) this.#tokens.hold(pauseMs);
     if (!isPaused && attempts + 1 >= maxAttempts)
@@ -362,13 +383,13 @@ export class InstanceSender implements Sender {
   }
 
   /** The platform has acted: the row must say so, whatever the database does for a moment. */
-  async #finish(end: SendEnd, signal: AbortSignal): Promise<void> {
+  async #finish(end: SendEnd, signal: AbortSignal): Promise<SendFinish['state']> {
     const { db, clock, finishSend } = this.#deps;
     for (let tries = 1; ; tries += 1) {
       try {
-        const alert = await db.write(finishSend, end);
+        const { state, alert } = await db.write(finishSend, end);
         if (alert !== undefined) this.#deps.announceAlert(alert);
-        return;
+        return state;
       } catch (error) {
         if (signal.aborted || (error instanceof AppError && error.code !== 'unavailable')) throw error;
         await sleep(clock, Math.min(longestFinishAgainMs, finishAgainMs * tries), signal);
@@ -378,7 +399,7 @@ export class InstanceSender implements Sender {
 
   #trace(
     { channelType, instance, agentId, principalId, conversationRef, turnId, id, part, parts }: PartRow,
-    end: PartEnd,
+    end: { readonly is: string; readonly errorKind?: string | null | undefined },
     startedAtMs: number,
   ): void {
     this.#deps.traceWork({

@@ -2,12 +2,16 @@ import type { DeliveryState } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
-import { idBefore } from '../../../kernel/ids.ts';
+import { derivedId, idBefore } from '../../../kernel/ids.ts';
+import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { PartRow } from './api.ts';
+import { type Admits, removedText } from '../../../channels/people.ts';
+import { markRemoved, readAdmission, recipientsIn } from './admission.ts';
 import { readKnownEndpoint } from './endpoint-store.ts';
 
-/** Open parts of all instances; beyond, messages are refused (`queue_full`). */
+/** Open parts of all instances, and of one conversation; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
+export const maxOpenOfConversation = 1_000;
 
 const columns = [
   'id',
@@ -28,6 +32,7 @@ const columns = [
   'fileJson',
   'state',
   'attempts',
+  'repeats',
   'notBeforeMs',
   'expiresAtMs',
   'bootId',
@@ -57,13 +62,50 @@ const countOpen = query<object, { n: number }>(({ db, sql }) =>
     .where(sql<boolean>`state in ('pending', 'sending')`),
 );
 
+const countOpenThere = query<{ instance: string; conversationId: string }, { n: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(sql<number>`count(*)`.as('n'))
+    .where('instance', '=', p('instance'))
+    .where('conversationId', '=', p('conversationId'))
+    .where(sql<boolean>`state in ('pending', 'sending')`),
+);
+
+/** Reports a full queue once a day for each conversation. */
+function alertOfFull({ instance, channelType, conversationId, agentId, principalId, createdAtMs }: PartRow, error: string): InboxMessage {
+  const opKey = `delivery:${instance}:${conversationId}:full:${Math.floor(createdAtMs / dayMs)}`;
+  return {
+    id: derivedId('in', opKey),
+    opKey,
+    digest: 'full',
+    source: 'channel',
+    agentId,
+    conversationRef: null,
+    principalId,
+    level: 'alert',
+    text: `Messages to ${conversationId} (${channelType}, "${instance}") are not sent: ${error}. Next step: \`gatehouse channels deliveries --state rejected\` lists them.`,
+    atMs: createdAtMs,
+  };
+}
+
+const dayMs = 24 * 60 * 60_000;
+
 /** Stores the parts of a message for sending, in the transaction of what it reports. A repeat under the same key stores nothing; returns whether it is new. */
 export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<boolean> {
-  if (parts.length === 0) return false;
+  const [first] = parts;
+  if (first === undefined) return false;
+  const { instance, conversationId } = first;
   const open = (await tx.get(countOpen, {}))?.n ?? 0;
-  const full = { state: 'rejected', errorKind: 'queue_full', error: `More than ${maxOpen} messages wait to be sent` } as const;
+  const openThere = (await tx.get(countOpenThere, { instance, conversationId }))?.n ?? 0;
+  const isFull = open >= maxOpen || openThere >= maxOpenOfConversation;
+  const error =
+    open >= maxOpen
+      ? `More than ${maxOpen} messages wait to be sent`
+      : `More than ${maxOpenOfConversation} messages wait to be sent to the conversation`;
+  const full = { state: 'rejected', errorKind: 'queue_full', error } as const;
   let added = 0;
-  for (const part of parts) added += (await tx.run(insert, open < maxOpen ? part : { ...part, ...full, endedAtMs: part.createdAtMs })).changes;
+  for (const part of parts) added += (await tx.run(insert, isFull ? { ...part, ...full, endedAtMs: part.createdAtMs } : part)).changes;
+  if (isFull && added > 0) await tx.call({ operation: 'inbox.deliver', input: alertOfFull(first, error) });
   return added > 0;
 }
 
@@ -72,9 +114,25 @@ export const enqueueParts = operation('delivery.enqueue', async (tx, { parts }: 
   await addParts(tx, parts);
 });
 
+/** Stores that something was delivered to the built-in channel, in the transaction that delivered it: a part that was accepted. */
+export async function addDelivered(tx: Tx, part: PartRow): Promise<void> {
+  await tx.run(insert, part);
+}
+
+const dropKey = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('outboundMessage').where('opKey', '=', p('opKey')));
+
+/** Removes what was stored of such a delivery, as it is withdrawn. */
+export async function removeDelivered(tx: Tx, input: { readonly opKey: string }): Promise<void> {
+  await tx.run(dropKey, input);
+}
+
 const byId = query<{ id: string }, PartRow>(({ db, p }) => db.selectFrom('outboundMessage').select(columns).where('id', '=', p('id')).forUpdate());
 /** The first open part of a conversation: what is needed to know when it is due. */
 export type PartHead = Pick<PartRow, 'id' | 'conversationId' | 'threadId' | 'state' | 'notBeforeMs'>;
+
+/** How often a part that may have been sent is sent again, where the operator chose that. */
+const maxRepeats = 1;
+const repeatAfterMs = 5_000;
 
 /** Conversations that are looked at together. */
 export const maxHeads = 256;
@@ -132,24 +190,39 @@ export interface SendBegin {
   readonly atMs: number;
   /** Time by which the part is too old. */
   readonly ageNowMs: number;
+  /** People who may write directly over the instance; nobody is refused without it. */
+  readonly admits?: Admits | undefined;
 }
+
+/** A part that is claimed: with the ids of those whom it is for, empty when they are not known. */
+export type ClaimedPart = PartRow & { readonly recipients: readonly string[] };
 
 /**
  * Claims a part, before anything of it leaves. Returns what it is then: `sending`, or ended because it is too old or for another platform;
  * undefined when it was not pending.
  */
-export async function beginSend(tx: Tx, { id, channelType, bootId, atMs, ageNowMs }: SendBegin): Promise<PartRow | undefined> {
+export async function beginSend(tx: Tx, { id, channelType, bootId, atMs, ageNowMs, admits }: SendBegin): Promise<ClaimedPart | undefined> {
   const row = await tx.get(byId, { id });
   if (row?.state !== 'pending') return undefined;
   const isForOther = row.channelType !== channelType;
-  if (!isForOther && row.expiresAtMs > ageNowMs) {
+  const isLate = row.expiresAtMs <= ageNowMs;
+  // The code of a request goes to somebody who is not approved yet.
+  const isChecked = admits !== undefined && row.conversationKind === 'direct' && !row.opKey.startsWith('pairing:');
+  const recipients = isForOther || isLate || !isChecked ? [] : await recipientsIn(tx, row, admits);
+  if (!isForOther && !isLate && recipients !== undefined) {
     const { changes } = await tx.run(begin, { id, bootId, atMs });
-    return changes > 0 ? { ...row, state: 'sending' } : undefined;
+    return changes > 0 ? { ...row, state: 'sending', recipients } : undefined;
   }
-  const state = row.ambiguousSinceMs !== null ? 'unknown' : isForOther ? 'rejected' : 'expired';
-  const error = isForOther ? `The channel is of the platform ${channelType} now` : (row.error ?? 'It could not be sent in time');
-  await endMessage(tx, row, { state, errorKind: isForOther ? 'replaced' : (row.errorKind ?? 'expired'), error, atMs });
-  return { ...row, state, error };
+  if (recipients === undefined) await markRemoved(tx, row, atMs);
+  const state = row.ambiguousSinceMs !== null || row.repeats > 0 ? 'unknown' : isForOther || !isLate ? 'rejected' : 'expired';
+  const error = isForOther
+    ? `The channel is of the platform ${channelType} now`
+    : recipients === undefined
+      ? removedText
+      : (row.error ?? 'It could not be sent in time');
+  const errorKind = isForOther ? 'replaced' : recipients === undefined ? 'not_allowed' : (row.errorKind ?? 'expired');
+  await endMessage(tx, row, { state, errorKind, error, atMs });
+  return { ...row, state, error, recipients: [] };
 }
 
 const setEnd = query<{
@@ -214,17 +287,51 @@ export interface SendEnd {
   readonly ambiguousSinceMs?: number | null | undefined;
   /** Whether the whole instance failed, so that the try does not count, for a retry. */
   readonly isFree?: boolean | undefined;
+  /** Whether a part that may have been sent is sent once more. */
+  readonly repeatUnknown?: boolean | undefined;
   readonly atMs: number;
 }
 
-/** Stores what became of a send; undefined when this process is not the one that sends it. */
+const setRepeat = query<{ id: string; error: string | null; notBeforeMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('outboundMessage')
+    .set({
+      state: 'pending',
+      repeats: sql<number>`repeats + 1`,
+      attempts: 0,
+      errorKind: 'repeat',
+      error: p('error'),
+      notBeforeMs: p('notBeforeMs'),
+      ambiguousSinceMs: null,
+      bootId: null,
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Stores what became of a send, and returns the part with its state after it; undefined when this process is not the one that sends it. */
 export async function finishSend(tx: Tx, end: SendEnd): Promise<PartRow | undefined> {
-  const { id, bootId, is, atMs, errorKind = null, error = null, notBeforeMs = atMs, ambiguousSinceMs = null, isFree = false } = end;
+  const {
+    id,
+    bootId,
+    atMs,
+    repeatUnknown = false,
+    errorKind = null,
+    error = null,
+    notBeforeMs = atMs,
+    ambiguousSinceMs = null,
+    isFree = false,
+  } = end;
   const row = await tx.get(byId, { id });
   if (row?.state !== 'sending' || row.bootId !== bootId) return undefined;
+  // A refusal says nothing of the tries before.
+  const is = end.is === 'rejected' && row.repeats > 0 ? 'unknown' : end.is;
+  if (is === 'unknown' && repeatUnknown && row.repeats < maxRepeats) {
+    await tx.run(setRepeat, { id, error, notBeforeMs: atMs + repeatAfterMs });
+    return { ...row, state: 'pending' };
+  }
   if (is !== 'retry') await endMessage(tx, row, { state: is, platformId: end.platformId, errorKind, error, atMs });
   else await tx.run(setRetry, { id, errorKind, error, notBeforeMs, ambiguousSinceMs, uncounted: isFree ? 1 : 0 });
-  return row;
+  return { ...row, state: is === 'retry' ? 'pending' : is };
 }
 
 const setRetry = query<{
@@ -272,29 +379,66 @@ export interface LeftSends {
   readonly bootId: string;
   /** Whether the platform knows keys again or can be asked: the sender finds out what became of them. */
   readonly canResolve: boolean;
+  /** Whether an edit can be repeated: one that was interrupted is. */
+  readonly canEdit: boolean;
+  /** Whether a part that may have been sent is sent once more. */
+  readonly repeatUnknown: boolean;
   readonly atMs: number;
 }
 
-/** Marks what an earlier process was sending: it may have been sent. Returns the parts that a person has to decide about. */
-export async function markLeft(tx: Tx, { instance, bootId, canResolve, atMs }: LeftSends): Promise<PartRow[]> {
-  const rows = await tx.all(leftSending, { instance, bootId });
-  for (const row of rows) {
-    if (canResolve) await tx.run(setOpen, { id: row.id, ambiguousSinceMs: row.ambiguousSinceMs ?? row.begunAtMs ?? atMs, atMs });
-    else await endMessage(tx, row, { state: 'unknown', errorKind: 'interrupted', error: 'The daemon ended before the platform confirmed it', atMs });
-  }
-  return canResolve ? [] : rows;
-}
-
-const stages = query<object, { state: DeliveryState; channelType: string; n: number }>(({ db, sql }) =>
+const setAgain = query<{ id: string; atMs: number }>(({ db, p }) =>
   db
-    .selectFrom('outboundMessage')
-    .select(['state', 'channelType', sql<number>`count(*)`.as('n')])
-    .groupBy(['state', 'channelType']),
+    .updateTable('outboundMessage')
+    .set({ state: 'pending', notBeforeMs: p('atMs'), bootId: null })
+    .where('id', '=', p('id')),
+);
+const clearEdit = query<{ id: string; bootId: string }>(({ db, p }) =>
+  db.updateTable('outboundMessage').set({ editsId: null }).where('id', '=', p('id')).where('state', '=', 'sending').where('bootId', '=', p('bootId')),
 );
 
-export const countStages = operation('delivery.stages', (tx) => tx.all(stages, {}));
+/** Notes that a part is sent as a message instead of editing a preview, before anything of it leaves; false when another process sends it. */
+export const dropEdit = operation(
+  'delivery.dropEdit',
+  async (tx, input: { readonly id: string; readonly bootId: string }): Promise<boolean> => (await tx.run(clearEdit, input)).changes > 0,
+);
 
-interface Page {
+const interrupted = 'The daemon ended before the platform confirmed it';
+
+/** Marks what an earlier process was sending: it may have been sent. Returns the parts that a person has to decide about. */
+export async function markLeft(tx: Tx, { instance, bootId, canResolve, canEdit, repeatUnknown, atMs }: LeftSends): Promise<PartRow[]> {
+  const rows = await tx.all(leftSending, { instance, bootId });
+  const parked: PartRow[] = [];
+  for (const row of rows) {
+    if (row.editsId !== null && canEdit) await tx.run(setAgain, { id: row.id, atMs });
+    else if (canResolve) await tx.run(setOpen, { id: row.id, ambiguousSinceMs: row.ambiguousSinceMs ?? row.begunAtMs ?? atMs, atMs });
+    else if (repeatUnknown && row.repeats < maxRepeats) await tx.run(setRepeat, { id: row.id, error: interrupted, notBeforeMs: atMs });
+    else {
+      await endMessage(tx, row, { state: 'unknown', errorKind: 'interrupted', error: interrupted, atMs });
+      parked.push(row);
+    }
+  }
+  return parked;
+}
+
+/** Counts the parts of some agents, null: of all, by state and platform. */
+export const countStages = operation(
+  'delivery.stages',
+  async (tx, { agentIds }: Of): Promise<readonly { readonly state: DeliveryState; readonly channelType: string; readonly n: number }[]> => {
+    if (agentIds?.length === 0) return [];
+    return tx.build((db, sql) => {
+      let from = db.selectFrom('outboundMessage');
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+      return from.select(['state', 'channelType', sql<number>`count(*)`.as('n')]).groupBy(['state', 'channelType']);
+    });
+  },
+);
+
+interface Of {
+  /** Null: all. */
+  readonly agentIds: readonly string[] | null;
+}
+
+interface Page extends Of {
   readonly state: DeliveryState | null;
   readonly instance: string | null;
   readonly offset: number;
@@ -304,15 +448,18 @@ interface Page {
 /** Returns parts, newest first, with their number. */
 export const listParts = operation(
   'delivery.list',
-  async (tx, { state, instance, offset, limit }: Page): Promise<{ rows: PartRow[]; total: number }> => {
+  async (tx, { agentIds, state, instance, offset, limit }: Page): Promise<{ rows: PartRow[]; total: number }> => {
+    if (agentIds?.length === 0) return { rows: [], total: 0 };
     const rows = await tx.build<PartRow>((db) => {
       let from = db.selectFrom('outboundMessage');
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       if (state !== null) from = from.where('state', '=', state);
       if (instance !== null) from = from.where('instance', '=', instance);
       return from.select(columns).orderBy('id', 'desc').offset(offset).limit(limit);
     });
     const [count] = await tx.build<{ n: number }>((db, sql) => {
       let from = db.selectFrom('outboundMessage').select(sql<number>`count(*)`.as('n'));
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       if (state !== null) from = from.where('state', '=', state);
       if (instance !== null) from = from.where('instance', '=', instance);
       return from;
@@ -321,7 +468,7 @@ export const listParts = operation(
   },
 );
 
-export interface Decision {
+export interface Decision extends Of {
   readonly id: string;
   readonly as: 'resend' | 'accepted' | 'rejected';
   readonly expiresAtMs: number;
@@ -358,9 +505,9 @@ const decidable: Readonly<Record<Decision['as'], readonly DeliveryState[]>> = {
 };
 
 /** Carries out what an operator decided about a part. */
-export const decidePart = operation('delivery.decide', async (tx, { id, as, expiresAtMs, audit, atMs }: Decision): Promise<PartRow> => {
+export const decidePart = operation('delivery.decide', async (tx, { id, as, agentIds, expiresAtMs, audit, atMs }: Decision): Promise<PartRow> => {
   const row = await tx.get(byId, { id });
-  if (row === undefined) throw new AppError('not_found', 'Message not found', { param: 'deliveryId' });
+  if (row === undefined || agentIds?.includes(row.agentId) === false) throw new AppError('not_found', 'Message not found', { param: 'deliveryId' });
   if (!decidable[as].includes(row.state))
     throw new AppError('precondition_failed', `The message is ${row.state}: expected ${decidable[as].join(' or ')}`, { param: 'deliveryId' });
   const { opKey, part } = row;
@@ -436,4 +583,15 @@ export async function forgetParts(tx: Tx, input: { readonly conversationRef: str
   await tx.run(forget, input);
 }
 
-export const deliveryOperations = [enqueueParts, readKnownEndpoint, readHeads, readHead, countStages, listParts, decidePart, oldestPart];
+export const deliveryOperations = [
+  enqueueParts,
+  readAdmission,
+  readKnownEndpoint,
+  readHeads,
+  readHead,
+  countStages,
+  listParts,
+  decidePart,
+  dropEdit,
+  oldestPart,
+];

@@ -24,6 +24,8 @@ interface OutboundMessageTable {
   readonly fileJson: string | null;
   readonly state: DeliveryState;
   readonly attempts: number;
+  /** How often it was sent again although it may have arrived, as the operator chose (`onUnknown: resend`). */
+  readonly repeats: number;
   readonly notBeforeMs: number;
   readonly expiresAtMs: number;
   /** The run of the daemon that is sending it. */
@@ -43,8 +45,17 @@ interface OutboundMessageTable {
   readonly endedAtMs: number | null;
 }
 
+/** Rows of `channel_removed`: direct conversations whose person may not be written to any more. */
+interface ChannelRemovedTable {
+  readonly instance: string;
+  readonly channelType: string;
+  readonly conversationId: string;
+  readonly atMs: number;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
+    readonly channelRemoved: ChannelRemovedTable;
     readonly outboundMessage: OutboundMessageTable;
   }
 }

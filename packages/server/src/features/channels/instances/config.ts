@@ -7,10 +7,33 @@ import { matrixKeys } from '../../../channels/matrix/config.ts';
 import { slackKeys } from '../../../channels/slack/config.ts';
 import { telegramKeys } from '../../../channels/telegram/config.ts';
 
+/** What one group has different from all. */
+const groupChat = () =>
+  z.strictObject({
+    enabled: z.boolean().default(true),
+    agent: AgentId.optional().describe('The agent that answers there.'),
+    requireMention: z.boolean().optional(),
+    allowFrom: z
+      .array(z.string().min(1).max(256))
+      .optional()
+      .describe('Ids of the only senders that are answered there, apart from owners; everybody when absent.'),
+  });
+
 /** Keys that every platform has: the agent, and the people that it answers. */
 const people = () => ({
   enabled: z.boolean().default(true),
   agent: AgentId.optional().describe('The agent that answers; that of `routing.defaultAgentId` when absent.'),
+  agents: z.array(AgentId).max(32).default([]).describe('Further agents: approved people choose one with `/agent NAME`, in groups owners.'),
+  bots: z
+    .enum(['off', 'mentions', 'all'])
+    .default('off')
+    .describe('Answer messages of other bots: never, those that name the agent, or as those of people. Bots command nothing.'),
+  maxBotExchanges: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(20)
+    .describe('Messages of bots that are answered in a conversation until a person writes there, so that no loop continues.'),
   owners: z
     .array(z.string().min(1).max(256))
     .default([])
@@ -34,11 +57,30 @@ const people = () => ({
     .max(32)
     .optional()
     .describe('Emoji with which a message is marked while its answer is made, where the platform has reactions.'),
+  onUnknown: z
+    .enum(['park', 'resend'])
+    .default('park')
+    .describe(
+      'What happens with a message that may have been sent, when nothing shows whether it was: it waits for the decision of a person, or it is sent once more, marked as a possible repeat.',
+    ),
+  maxParts: z
+    .int()
+    .min(1)
+    .max(50)
+    .optional()
+    .describe(
+      'Messages that one answer may be, at most; the rest of a longer one is sent as a file where the platform takes files. That of the platform when absent.',
+    ),
   typing: z.boolean().default(true).describe('Show that an answer is being written, where the platform has that.'),
   groups: z
     .strictObject({
-      policy: z.enum(['enabled', 'disabled']).default('enabled'),
+      policy: z.enum(['enabled', 'allowlist', 'disabled']).default('enabled').describe('Groups that are answered: all, those of `chats`, or none.'),
       requireMention: z.boolean().default(true).describe('Answer only messages that name the agent.'),
+      stickyThreads: z.boolean().default(true).describe('Answer without a mention in a thread in which the agent was asked within a day.'),
+      chats: z
+        .record(z.string().min(1).max(256), groupChat())
+        .default({})
+        .describe('Rules of single groups, by the id that `channels.messages` shows.'),
     })
     .prefault({}),
 });

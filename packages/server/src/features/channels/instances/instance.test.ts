@@ -19,6 +19,7 @@ test('disconnects after its sender has ended', async () => {
   };
   const sending = Promise.withResolvers<void>();
   const sender = {
+    isPaused: false,
     wake() {},
     async run(signal: AbortSignal) {
       signal.addEventListener('abort', () => steps.push('stop'));
@@ -60,7 +61,7 @@ test('a stop while it reads how far it has received connects to nothing', async 
     log: { info() {}, error() {} } as never,
     bus: { emit() {} } as never,
     open: () => Promise.resolve({ platform: irc, adapter: adapter as Adapter }),
-    createSender: () => ({ wake() {}, run: () => Promise.resolve() }),
+    createSender: () => ({ isPaused: false, wake() {}, run: () => Promise.resolve() }),
     cursorOf: () => (asked.resolve(), reading.promise),
   };
   const instance = new Instance(deps as InstanceDeps, 'net', { type: 'irc' } as never);
@@ -98,7 +99,7 @@ function outage(ended: () => Ended | undefined) {
     log: { info() {}, warn() {}, error() {} } as never,
     bus: { emit() {} } as never,
     open: () => Promise.resolve({ platform: irc, adapter: adapter as Adapter }),
-    createSender: () => ({ wake() {}, run: () => Promise.resolve() }),
+    createSender: () => ({ isPaused: false, wake() {}, run: () => Promise.resolve() }),
     cursorOf: () => Promise.resolve(undefined),
   };
   const instance = new Instance(deps as InstanceDeps, 'net', { type: 'irc' } as never);

@@ -15,7 +15,7 @@ export interface InstanceDeps extends Core {
     cursor?: string,
   ) => Promise<readonly string[]>;
   readonly cursorOf: (instance: string) => Promise<string | undefined>;
-  readonly createSender: (instance: string, platform: OpenedPlatform, onSent: () => void) => Sender;
+  readonly createSender: (instance: string, config: InstanceConfig, platform: OpenedPlatform, onSent: () => void) => Sender;
 }
 
 /**
@@ -68,6 +68,11 @@ export class Instance {
     this.#sender?.wake();
   }
 
+  /** Whether sends failed so often in a row that it pauses. */
+  get isPaused(): boolean {
+    return this.#sender?.isPaused === true;
+  }
+
   /** The platform while it is connected. */
   get connected(): OpenedPlatform | undefined {
     return this.state === 'healthy' ? this.#platform : undefined;
@@ -85,7 +90,7 @@ export class Instance {
     const { signal } = this.#ending;
     try {
       const platform = await open(this.config, { clock, log });
-      const sender = this.#deps.createSender(this.name, platform, () => (this.lastSentAtMs = clock.now()));
+      const sender = this.#deps.createSender(this.name, this.config, platform, () => (this.lastSentAtMs = clock.now()));
       this.#sender = sender;
       this.#platform = platform;
       while (!signal.aborted) {

@@ -7,8 +7,10 @@ import type { Live } from '../../../kernel/config/live.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { SettingsApi } from '../../operations/settings/api.ts';
+import type { ChannelStanding } from './api.ts';
 import type { ChannelsConfig, InstanceConfig } from './config.ts';
 import { Instance, type InstanceDeps } from './instance.ts';
+import { mayAdminister } from '../../../channels/people.ts';
 import { capabilitiesOf, type OpenedPlatform, platformOf } from './platforms.ts';
 
 export interface InstancesDeps extends InstanceDeps {
@@ -35,6 +37,9 @@ export class Instances implements AsyncDisposable {
   #changes: Promise<void> = Promise.resolve();
   #isEnded = false;
   #stopWatching: Disposable | undefined;
+  #stopListening: (() => void) | undefined;
+  /** When the built-in channel delivered last. */
+  #deliveredAtMs: number | undefined;
   readonly methods: Methods;
 
   constructor(deps: InstancesDeps) {
@@ -45,7 +50,9 @@ export class Instances implements AsyncDisposable {
 
   /** Connects the enabled ones, and follows the configuration. */
   start(): void {
-    this.#stopWatching = this.#deps.config.onChange(() => this.#follow());
+    const { bus, config, clock } = this.#deps;
+    this.#stopListening = bus.listen(['inbox:message'], () => void (this.#deliveredAtMs = clock.now()));
+    this.#stopWatching = config.onChange(() => this.#follow());
     void this.#follow();
   }
 
@@ -55,9 +62,21 @@ export class Instances implements AsyncDisposable {
     return config?.enabled === true ? config : undefined;
   }
 
+  /** Returns the names of the channels that a caller administers. */
+  namesFor(call: CallContext): string[] {
+    const { config, agents } = this.#deps;
+    return Object.entries(config.current).flatMap(([name, one]) => (mayAdminister(one, agents.defaultId, call) ? [name] : []));
+  }
+
   /** Returns the platform of an instance that is connected now. */
   connected(name: string): OpenedPlatform | undefined {
     return this.#running.get(name)?.connected;
+  }
+
+  /** Returns how the enabled ones are, by name. */
+  standing(): ChannelStanding[] {
+    const running = [...this.#running.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return running.map(({ name, state, stateChangedAtMs, failures, isPaused }) => ({ name, state, stateChangedAtMs, failures, isPaused }));
   }
 
   wake(name: string): void {
@@ -65,6 +84,7 @@ export class Instances implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopListening?.();
     this.#stopWatching?.[Symbol.dispose]();
     await this.#changes;
     this.#isEnded = true;
@@ -106,16 +126,16 @@ export class Instances implements AsyncDisposable {
   #createMethods(): Methods {
     const { config, clock, agents } = this.#deps;
     return {
-      'channels.list': async () => {
+      'channels.list': async (_params, call) => {
         const channels = [
           { ...gateway, status: 'enabled' as const, state: 'healthy' as const },
-          ...Object.keys(config.current).map((name) => this.#shown(name)),
+          ...this.namesFor(call).map((name) => this.#shown(name)),
         ];
         return { channels, total: channels.length };
       },
-      'channels.get': async ({ channel_type: type, channel_instance_id: id }) => {
+      'channels.get': async ({ channel_type: type, channel_instance_id: id }, call) => {
         if (type === 'gateway') return { ...gateway, status: 'enabled', state: 'healthy', configured: false, agentId: null };
-        const name = this.#named(type, id);
+        const name = this.#named(type, id, call);
         return { ...this.#shown(name), configured: true, agentId: config.current[name]?.agent ?? agents.defaultId };
       },
       'channels.capabilities': async ({ channel_type: type }) => {
@@ -125,13 +145,13 @@ export class Instances implements AsyncDisposable {
       },
       'channels.health': async (_params, call) => {
         const forOwner = allows(call.identity.scopes, 'admin');
-        const channels = Object.keys(config.current).map((name) => this.#healthOf(name, forOwner));
+        const channels = this.namesFor(call).map((name) => this.#healthOf(name, forOwner));
         return { channels: [this.#ownHealth(), ...channels], timestamp: clock.now(), enabled: channels.some(({ state }) => state !== 'disabled') };
       },
       'channels.enable': (params, call) => this.#switch(params, true, call),
       'channels.disable': (params, call) => this.#switch(params, false, call),
       'channels.restart': async ({ channel_type: type, channel_instance_id: id }, call) => {
-        const name = this.#named(type, id);
+        const name = this.#named(type, id, call);
         if (this.configOf(name) === undefined) throw new AppError('precondition_failed', `${name} is disabled: expected an enabled channel`);
         await recordAudit(this.#deps, call, { actionType: 'channels.restart', classification: 'mutate', target: name });
         const instance = this.#running.get(name);
@@ -147,7 +167,7 @@ export class Instances implements AsyncDisposable {
     enabled: boolean,
     call: CallContext,
   ): Promise<ResultInput<'channels.enable'>> {
-    const name = this.#named(type, id);
+    const name = this.#named(type, id, call);
     const status = enabled ? 'enabled' : 'disabled';
     await this.#deps.settings.change(
       {
@@ -166,9 +186,9 @@ export class Instances implements AsyncDisposable {
   }
 
   /** Returns the name of the instance that a call means. */
-  #named(type: string, id: string | undefined): string {
+  #named(type: string, id: string | undefined, call: CallContext): string {
     if (type === 'gateway') throw new AppError('invalid_params', 'channel_type: the built-in channel cannot be changed', { param: 'channel_type' });
-    const names = Object.entries(this.#deps.config.current).flatMap(([name, config]) => (config.type === type ? [name] : []));
+    const names = this.namesFor(call).filter((name) => this.#deps.config.current[name]?.type === type);
     const [only] = names;
     if (id !== undefined && names.includes(id)) return id;
     if (id !== undefined || only === undefined)
@@ -216,7 +236,7 @@ export class Instances implements AsyncDisposable {
       account: null,
       lastCheckedAt: nowMs,
       lastMessageAt: null,
-      lastSentAt: null,
+      lastSentAt: this.#deliveredAtMs ?? null,
       error: null,
       stateChangedAt: this.#startedAtMs,
       consecutiveFailures: 0,

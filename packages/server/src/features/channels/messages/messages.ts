@@ -16,9 +16,13 @@ import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { DurableWork, NewWork } from '../../unattended/durable/api.ts';
 import type { Destination, OutgoingMessage, PartRow } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
-import { isUrgent } from './commands.ts';
+import { agentsIn, agentsOf } from '../../../channels/people.ts';
+import { commandIn, isUrgent } from './commands.ts';
 import { judge, type Trust } from './gate.ts';
-import { principalOfGroup, principalOfSender, sessionKeyOf } from './identity.ts';
+import { principalOfSender } from '../../../channels/sender-principal.ts';
+import { principalOfGroup, sessionKeyOf } from './identity.ts';
+import type { Choice } from './conversations-store.ts';
+import { changesOf, destinationOf, filesOf, nameOf, textOf, threadOf } from './received.ts';
 import { commandLimits, createRunCommand } from './run-command.ts';
 import { createRunMessage, messageLimits, type MessageWork, type RunMessageDeps } from './run-message.ts';
 import {
@@ -26,8 +30,6 @@ import {
   commandKind,
   findMessage,
   findPairing,
-  findPairings,
-  type ListedMessage,
   listMessages,
   listPairings,
   type MessageChange,
@@ -37,9 +39,13 @@ import {
   readCursor,
   removePairing,
 } from './store.ts';
+import { shownMessage, shownPairing } from './shown.ts';
+import { createReadStored, placeKey, type Stored } from './stored.ts';
 
 interface Intake {
   readonly row: MessageRow;
+  /** The agent that it chose for its conversation. */
+  readonly choice?: Choice | undefined;
   readonly work?: NewWork | undefined;
   readonly pairing?: PairingRow | undefined;
   readonly reply?: readonly PartRow[] | undefined;
@@ -56,27 +62,22 @@ export interface MessagesDeps extends RunMessageDeps {
       readonly changes: readonly MessageChange[];
       readonly cursor?: { readonly instance: string; readonly cursor: string; readonly atMs: number } | undefined;
     },
-    string[]
+    { readonly added: readonly string[]; readonly full: readonly string[] }
   >;
   /** Starts the turn of a message that is stored. */
   readonly retry: Operation<{ readonly row: MessageRow; readonly work: NewWork; readonly audit: AuditRow }, void>;
   readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof sessionKeyOf>) => ConversationTarget;
   /** Returns the principal of a person of the configuration, or of tokens. */
   readonly principalOfPerson: (name: string) => string;
+  /** Names of the channels that a caller administers; null: all, also those that are not configured any more. */
+  readonly instancesFor: (call: CallContext) => readonly string[] | null;
   /** Key of the digests of pairing codes. */
   readonly pairingKey: Buffer;
 }
 
 type Methods = HandlersOf<'channels.messages' | 'channels.retry' | 'channels.pairings' | 'channels.pair' | 'channels.unpair'>;
 
-/** Longer messages are cut before they reach an agent. */
-const maxText = 32_768;
 const maxSubject = 256;
-const maxName = 128;
-/** New text of a message that has only files now: no text would mean that it was deleted. */
-const noText = '(no text)';
-const maxAttachments = 10;
-const shownText = 2_000;
 const codeLifeMs = 60 * 60_000;
 const dayMs = 24 * 60 * 60_000;
 /** Without characters that look alike. */
@@ -84,6 +85,7 @@ const codeAlphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 const codeLength = 8;
 /** Messages of one sender; more are only counted: nobody may fill the disk or the queue. */
 const flood = { limit: 30, windowMs: 60_000 };
+const botFlood = { limit: 3, windowMs: 60_000 };
 
 /** Takes in messages of platforms: who is answered, by which agent, in which conversation, and with whose authority. */
 export function createMessages(deps: MessagesDeps) {
@@ -92,15 +94,21 @@ export function createMessages(deps: MessagesDeps) {
   durable.handle(messageKind, run, { ...messageLimits, gaveUp });
   durable.handle(commandKind, createRunCommand(deps, mayStill), commandLimits);
   const floods = new RateLimiter({ ...flood, clock });
+  const readStored = createReadStored(deps);
+  const botFloods = new RateLimiter({ ...botFlood, clock });
   const wrongCodes = new RateLimiter({ limit: 5, windowMs: 60 * 60_000, clock });
   const macOf = (code: string): string => createHmac('sha256', deps.pairingKey).update(code.toUpperCase()).digest('base64url');
 
   /** Returns what is to be stored of a message; a reason when nothing is. */
-  function plan(instance: string, config: InstanceConfig, message: ReceivedMessage, pairing: PairingRow | undefined): Intake | 'unmentioned' {
-    const judgement = judge(message, config, pairing);
+  function plan(instance: string, config: InstanceConfig, message: ReceivedMessage, { choices, known }: Stored): Intake | 'unmentioned' {
+    const about = known(message);
+    const judgement = judge(message, config, about);
     if (judgement.is === 'unmentioned') return 'unmentioned';
     const to = destinationOf(instance, config, message);
-    const agentId = config.agent ?? agents.defaultId;
+    const offered = agentsIn(config, to, agents.defaultId);
+    const choice = judgement.is === 'turn' ? choiceIn(message, to, judgement.trust, offered) : undefined;
+    if (choice !== undefined) choices.set(placeKey(to), choice.agentId);
+    const agentId = chosenOf(to, choices, offered);
     const files = filesOf(message);
     const row: MessageRow = {
       ...to,
@@ -113,23 +121,34 @@ export function createMessages(deps: MessagesDeps) {
       subject: message.subject === undefined ? null : headOf(message.subject, maxSubject),
       attachmentsJson: files.length === 0 ? null : JSON.stringify(files),
       isForwarded: message.isForwarded === true ? 1 : 0,
+      isBot: message.isBot ? 1 : 0,
       verdict: 'turn',
       agentId,
       conversationRef: null,
       sentAtMs: message.sentAtMs,
       receivedAtMs: clock.now(),
     };
-    if (judgement.is === 'turn') return planTurn(row, to, judgement.trust, pairing, files);
+    if (judgement.is === 'turn') return { ...planTurn(row, to, judgement.trust, about.pairing, files), choice };
     if (judgement.is === 'pairing') return planPairing(row, to);
     return { row: { ...row, verdict: judgement.is } };
   }
 
-  /** Returns the pairings of those who wrote directly, by sender. */
-  async function pairingsOf(instance: string, channelType: string, received: readonly ReceivedMessage[]): Promise<ReadonlyMap<string, PairingRow>> {
-    const senderIds = new Set(received.flatMap(({ conversationKind, senderId }) => (conversationKind === 'direct' ? [senderId] : [])));
-    if (senderIds.size === 0) return new Map();
-    const rows = await db.read(findPairings, { instance, channelType, senderIds: [...senderIds] });
-    return new Map(rows.map((row) => [row.senderId, row]));
+  /** Returns the agent that a message chooses for its conversation, when its sender may. */
+  function choiceIn(message: ReceivedMessage, to: Destination, trust: Trust, offered: readonly string[]): Choice | undefined {
+    if (trust === 'guest' || message.isBot || message.isForwarded === true) return undefined;
+    if (to.conversationKind === 'shared' && trust !== 'owner') return undefined;
+    const command = commandIn(message.text);
+    if (command?.name !== 'agent' || command.to === undefined) return undefined;
+    const agentId = offered.find((id) => id.toLowerCase() === command.to);
+    if (agentId === undefined || agents.find(agentId)?.suspended !== false) return undefined;
+    const { instance, channelType, conversationId, threadId } = to;
+    return { instance, channelType, conversationId, threadId, agentId, atMs: clock.now() };
+  }
+
+  /** Returns the agent of a conversation: the one that was chosen, while it exists and is still offered there. */
+  function chosenOf(to: Destination, choices: ReadonlyMap<string, string>, offered: readonly [string, ...string[]]): string {
+    const chosen = choices.get(placeKey(to)) ?? choices.get(placeKey({ ...to, threadId: null }));
+    return chosen !== undefined && offered.includes(chosen) && agents.find(chosen) !== undefined ? chosen : offered[0];
   }
 
   /** Decides again about a stored message: what was configured or approved may have changed. */
@@ -138,14 +157,18 @@ export function createMessages(deps: MessagesDeps) {
     const config = deps.configOf(instance);
     if (config?.type !== channelType) return { row: { ...row, verdict: 'disabled' } };
     const pairing = conversationKind === 'direct' ? await db.read(findPairing, { instance, channelType, senderId }) : undefined;
+    const { conversationId, threadId } = row;
     // It was answered, so it named the agent.
-    const judgement = judge({ senderId, conversationKind, isBot: false, mentionsUs: true, text: row.text }, config, pairing);
+    const judgement = judge({ senderId, conversationId, conversationKind, isBot: row.isBot === 1, mentionsUs: true, text: row.text }, config, {
+      pairing,
+    });
     if (judgement.is === 'unmentioned') return { row };
     if (judgement.is !== 'turn') return { row: { ...row, verdict: judgement.is } };
-    const { conversationId, threadId } = row;
     const files = attachmentsJson === null ? [] : (parseJson(attachmentsJson, { maxDepth: 3 }) as ReceivedAttachment[]);
     const to = { instance, channelType, conversationId, threadId, conversationKind };
-    return planTurn({ ...row, verdict: 'turn', agentId: config.agent ?? agents.defaultId }, to, judgement.trust, pairing, files);
+    const offered = agentsIn(config, to, agents.defaultId);
+    const agentId = offered.includes(row.agentId) && agents.find(row.agentId) !== undefined ? row.agentId : offered[0];
+    return planTurn({ ...row, verdict: 'turn', agentId }, to, judgement.trust, pairing, files);
   }
 
   /** The principal of a person may change when it gets its first token, so it is looked up. */
@@ -182,11 +205,12 @@ export function createMessages(deps: MessagesDeps) {
       trust,
       traceId: newTraceId(),
       ...(row.isForwarded === 1 && { isForwarded: true }),
+      ...(row.isBot === 1 && { isBot: true }),
       ...(row.subject !== null && { subject: row.subject }),
       ...(row.platformId !== null && { platformId: row.platformId }),
       ...(files.length > 0 && { files: [...files] }),
     };
-    const kind = row.isForwarded === 0 && isUrgent(text) ? commandKind : messageKind;
+    const kind = row.isForwarded === 0 && row.isBot === 0 && isUrgent(text) ? commandKind : messageKind;
     const work = {
       // Work of one commit is claimed in the order of its ids.
       id: nextId('wi', row.receivedAtMs),
@@ -240,7 +264,8 @@ export function createMessages(deps: MessagesDeps) {
     const atMs = clock.now();
     const audit = auditRow(call, atMs, { actionType: 'channels.pair', classification: 'security' });
     const personPrincipalId = person === undefined ? null : deps.principalOfPerson(person);
-    const row = await db.write(approvePairing, { codeMac: macOf(code), person: person ?? null, personPrincipalId, audit, atMs });
+    const approval = { codeMac: macOf(code), instances: deps.instancesFor(call), person: person ?? null, personPrincipalId, audit, atMs };
+    const row = await db.write(approvePairing, approval);
     if (row === undefined) {
       wrongCodes.take(caller);
       throw new AppError('not_found', 'No request has this code: it is wrong, used, or older than an hour', { param: 'code' });
@@ -251,17 +276,20 @@ export function createMessages(deps: MessagesDeps) {
   }
 
   const methods: Methods = {
-    'channels.messages': async ({ channel_instance_id: instance = null, offset, limit }) => {
-      const { rows, total } = await db.read(listMessages, { instance, offset, limit });
+    'channels.messages': async ({ channel_instance_id: instance = null, offset, limit }, call) => {
+      const { rows, total } = await db.read(listMessages, { agentIds: agentsOf(call), instance, offset, limit });
       return { messages: rows.map(shownMessage), total };
     },
     'channels.retry': async ({ messageId }, call) => {
       const row = await db.read(findMessage, { id: messageId });
-      if (row === undefined) throw new AppError('not_found', 'Message not found', { param: 'messageId' });
+      if (row === undefined || agentsOf(call)?.includes(row.agentId) === false)
+        throw new AppError('not_found', 'Message not found', { param: 'messageId' });
       if (row.verdict !== 'suspended' && row.verdict !== 'full')
         throw new AppError('precondition_failed', `The message is "${row.verdict}": expected suspended or full`, { param: 'messageId' });
       const { work, row: planned } = await planAgain(row);
       if (work === undefined) throw new AppError('precondition_failed', `The message would be "${planned.verdict}"`, { param: 'messageId' });
+      if (agentsOf(call)?.includes(planned.agentId) === false)
+        throw new AppError('precondition_failed', 'Another agent answers there now: expected one of the token', { param: 'messageId' });
       const audit = auditRow(call, clock.now(), { actionType: 'channels.retry', classification: 'mutate', target: messageId });
       await db.write(deps.retry, { row: planned, work, audit });
       announceAudit(bus, audit);
@@ -269,8 +297,8 @@ export function createMessages(deps: MessagesDeps) {
       durable.wake(messageKind);
       return { messageId, verdict: 'turn' };
     },
-    'channels.pairings': async ({ state = null, offset, limit }) => {
-      const { rows, total } = await db.read(listPairings, { state, atMs: clock.now(), offset, limit });
+    'channels.pairings': async ({ state = null, offset, limit }, call) => {
+      const { rows, total } = await db.read(listPairings, { instances: deps.instancesFor(call), state, atMs: clock.now(), offset, limit });
       return { pairings: rows.map(shownPairing), total };
     },
     // One after the other: many at once would all be within the limit.
@@ -281,7 +309,7 @@ export function createMessages(deps: MessagesDeps) {
     },
     'channels.unpair': async ({ pairingId }, call) => {
       const audit = auditRow(call, clock.now(), { actionType: 'channels.unpair', classification: 'security', target: pairingId });
-      await db.write(removePairing, { id: pairingId, audit });
+      await db.write(removePairing, { id: pairingId, instances: deps.instancesFor(call), audit });
       announceAudit(bus, audit);
       return { pairingId, removed: true };
     },
@@ -322,91 +350,30 @@ export function createMessages(deps: MessagesDeps) {
       const config = deps.configOf(instance);
       // One that was disabled or replaced may be connected for a moment: what it receives then waits at the platform, as what comes later.
       if (config?.type !== channelType) throw new AppError('unavailable', `The channel ${instance} is being disconnected`);
-      const allowed = received.map((message) => floods.take(`${instance} ${message.senderId}`).allowed);
+      const allowed = received.map(
+        ({ senderId, isBot }) =>
+          floods.take(`${instance} ${senderId}`).allowed && (!isBot || config.bots === 'off' || botFloods.take(`${instance} ${senderId}`).allowed),
+      );
       const fresh = received.filter(({ edits }, index) => allowed[index] === true && edits === undefined);
-      const pairings = await pairingsOf(instance, channelType, fresh);
+      const stored = await readStored(instance, config, fresh);
       const plans = received.map((message, index) => {
         if (allowed[index] !== true) return 'flood';
         if (message.edits !== undefined) return 'edited';
-        return plan(instance, config, message, message.conversationKind === 'direct' ? pairings.get(message.senderId) : undefined);
+        const planned = plan(instance, config, message, stored);
+        if (planned !== 'unmentioned' && planned.row.verdict === 'turn') stored.answered(message);
+        return planned;
       });
       const messages = plans.flatMap((one) => (typeof one === 'string' ? [] : [one]));
       const changes = received.flatMap((message, index) => (allowed[index] === true ? changesOf(instance, message, clock.now()) : []));
       const dropped = plans.flatMap((one) => (typeof one === 'string' ? [one] : one.row.verdict === 'turn' ? [] : [one.row.verdict]));
       if (messages.length === 0 && changes.length === 0 && cursor === undefined) return dropped;
       const reached = cursor === undefined ? undefined : { instance, cursor, atMs: clock.now() };
-      const added = new Set(await db.write(deps.accept, { messages, changes, cursor: reached }));
-      for (const { row } of messages) if (added.has(row.id)) announce(row);
+      const { added, full } = await db.write(deps.accept, { messages, changes, cursor: reached });
+      const [isNew, isFull] = [new Set(added), new Set(full)];
+      for (const { row } of messages) if (isNew.has(row.id)) announce(isFull.has(row.id) ? { ...row, verdict: 'full' } : row);
       for (const kind of new Set(messages.flatMap(({ work }) => work?.kind ?? []))) durable.wake(kind);
-      if (messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
-      return dropped;
+      if (full.length > 0 || messages.some(({ reply }) => reply !== undefined)) delivery.wake(instance);
+      return [...dropped, ...full.map(() => 'full')];
     },
-  };
-}
-
-/** Returns a text as one line that is safe to show: without control characters and marks of direction. */
-const oneLine = (text: string): string =>
-  text
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
-    .trim();
-
-const nameOf = ({ senderName, senderId }: ReceivedMessage): string => headOf(oneLine(senderName) || senderId, maxName);
-
-const filesOf = ({ attachments = [] }: ReceivedMessage): ReceivedAttachment[] =>
-  attachments.slice(0, maxAttachments).map((file) => ({ ...file, name: headOf(oneLine(file.name), maxName) }));
-
-/** Returns what an agent reads: the text, and how many files it does not get. */
-function textOf({ text, attachments = [] }: ReceivedMessage): string {
-  const more = attachments.length - maxAttachments;
-  return more > 0
-    ? `${headOf(text, maxText)}\n\n[${more} more files are not shown: at most ${maxAttachments} of a message are]`
-    : headOf(text, maxText);
-}
-
-/** Returns what places a reply next to a message, on platforms where texts have subjects. */
-const threadOf = ({ subject, platformId }: MessageRow) => (subject === null ? {} : { subject, replyTo: platformId ?? undefined });
-
-/** Returns the change of an earlier message that a message is. */
-function changesOf(instance: string, { edits, conversationId, senderId, text, isDeleted = false }: ReceivedMessage, atMs: number): MessageChange[] {
-  if (edits === undefined) return [];
-  return [{ instance, conversationId, platformId: edits, senderId, text: isDeleted ? '' : headOf(text, maxText) || noText, atMs }];
-}
-
-function destinationOf(instance: string, config: InstanceConfig, { conversationId, threadId, conversationKind }: ReceivedMessage): Destination {
-  return { instance, channelType: config.type, conversationId, threadId: threadId ?? null, conversationKind };
-}
-
-function shownMessage(row: ListedMessage): ResultInput<'channels.messages'>['messages'][number] {
-  const { id, senderId, senderName, text, verdict, agentId, conversationRef, state, sentAtMs, receivedAtMs } = row;
-  const { channelType, instance, conversationId, threadId, conversationKind } = row;
-  return {
-    messageId: id,
-    endpoint: { channelType, channelInstanceId: instance, conversationId, ...(threadId !== null && { threadId }), conversationKind },
-    senderId,
-    senderName,
-    text: headOf(text, shownText),
-    verdict,
-    agentId,
-    conversationRef,
-    state,
-    sentAt: sentAtMs,
-    receivedAt: receivedAtMs,
-  };
-}
-
-function shownPairing(row: PairingRow): ResultInput<'channels.pair'> {
-  const { id, channelType, instance, senderId, senderName, codeMac, person, principalId, requestedAtMs, expiresAtMs } = row;
-  return {
-    pairingId: id,
-    channelType,
-    channelInstanceId: instance,
-    senderId,
-    senderName,
-    state: codeMac === null ? 'approved' : 'pending',
-    person,
-    principalId,
-    requestedAt: requestedAtMs,
-    expiresAt: expiresAtMs,
   };
 }

@@ -55,4 +55,22 @@ export const channelMessageMigrations: readonly Migration[] = [
     ],
   },
   { id: '214-forwarded-messages', up: ['ALTER TABLE channel_message ADD COLUMN is_forwarded INTEGER NOT NULL DEFAULT 0'] },
+  {
+    id: '240-channel-agents',
+    up: [
+      'ALTER TABLE channel_message ADD COLUMN is_bot INTEGER NOT NULL DEFAULT 0',
+      // The newest of a conversation are read.
+      'DROP INDEX channel_message_by_conversation',
+      `CREATE INDEX channel_message_by_conversation ON channel_message (conversation_ref, id) WHERE conversation_ref IS NOT NULL`,
+      `CREATE TABLE channel_agent (
+        instance TEXT NOT NULL,
+        channel_type TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        thread_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (instance, channel_type, conversation_id, thread_id)
+      )`,
+    ],
+  },
 ];

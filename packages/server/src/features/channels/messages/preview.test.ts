@@ -1,6 +1,6 @@
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { beforeEach, expect, test } from 'vitest';
-import type { Act, Adapter, SendResult } from '../../../channels/port.ts';
+import type { Act, Adapter, LookUp, SendResult } from '../../../channels/port.ts';
 import { toFragment } from '../../../kernel/json-fragment.ts';
 import { Preview } from './preview.ts';
 
@@ -13,16 +13,33 @@ beforeEach(() => {
 
 interface Script {
   readonly sent?: SendResult;
+  /** Ends of several sends. */
+  readonly sends?: SendResult[];
   readonly edited?: Act<object>;
   readonly messageId?: string;
+  readonly found?: LookUp[];
+  readonly keyWindowMs?: number;
 }
 
-function preview({ sent = { is: 'sent', platformId: 'm1' }, edited = { is: 'done', value: {} }, messageId }: Script = {}) {
+function preview({
+  sends = [],
+  sent = { is: 'sent', platformId: 'm1' },
+  edited = { is: 'done', value: {} },
+  messageId,
+  found,
+  keyWindowMs,
+}: Script = {}) {
   const adapter: Partial<Adapter> = {
     send: ({ text }, { key }) => {
       seen.push(`send ${key} ${text}`);
-      return Promise.resolve(sent);
+      return Promise.resolve(sends.length > 1 ? (sends.shift() ?? sent) : (sends[0] ?? sent));
     },
+    ...(found !== undefined && {
+      lookUp: (_part, { key, sinceMs }) => {
+        seen.push(`look for ${key} since ${sinceMs === 0 ? 'the message' : 'the send'}`);
+        return Promise.resolve((found.length > 1 ? found.shift() : found[0]) ?? { is: 'absent' });
+      },
+    }),
     edit: (message, { text }) => {
       seen.push(`edit ${message.messageId} ${text}`);
       return Promise.resolve(edited);
@@ -33,6 +50,8 @@ function preview({ sent = { is: 'sent', platformId: 'm1' }, edited = { is: 'done
     place: { conversationId: 'ada' },
     key: 'k',
     messageId,
+    keyWindowMs,
+    sinceMs: 0,
     clock,
     render: (text) => Promise.resolve({ text }),
     begin: () => Promise.resolve(void seen.push('begin')),
@@ -92,7 +111,7 @@ test('a limit of the platform is waited out', async () => {
 });
 
 test.each([
-  ['an ambiguous send', { sent: { is: 'ambiguous', text: 'cut' } }, ['begin', 'send k Hello'], undefined],
+  ['an ambiguous send', { sent: { is: 'ambiguous', text: 'cut' } }, ['begin', 'send k Hello'], ''],
   ['a message that is gone', { messageId: 'm7', edited: { is: 'failed', kind: 'not_found', text: 'gone' } }, ['edit m7 Hello'], 'm7'],
 ] as const)('%s ends the preview', async (_name, script, expected, id) => {
   const one = preview(script);
@@ -102,4 +121,45 @@ test.each([
   await pass(10_000);
   expect(seen).toEqual(expected);
   expect(await one.end()).toBe(id);
+});
+
+const cut: SendResult = { is: 'ambiguous', text: 'cut' };
+
+test('a send whose answer was lost is found in the history, and edited', async () => {
+  const one = preview({ sent: cut, found: [{ is: 'absent' }, { is: 'found', platformId: 'm3' }] });
+  one.text(toFragment('Hello'));
+  await pass(1_000);
+  await pass(1_000);
+  one.text(toFragment('!'));
+  await pass(5_000);
+  expect(seen.slice(2)).toEqual(['look for k since the send', 'look for k since the send', 'stored m3']);
+  await pass(5_000);
+  expect(seen.at(-1)).toBe('edit m3 Hello!');
+  expect(await one.end()).toBe('m3');
+});
+
+test('a send that two look-ups do not find was not sent: the next one is the first', async () => {
+  const one = preview({ sends: [cut, { is: 'sent', platformId: 'm4' }], found: [{ is: 'absent' }] });
+  one.text(toFragment('Hello'));
+  for (const ms of [1_000, 1_000, 5_000]) await pass(ms);
+  one.text(toFragment('!'));
+  await pass(5_000);
+  expect(seen.slice(4)).toEqual(['begin', 'send k Hello!', 'stored m4']);
+  expect(await one.end()).toBe('m4');
+});
+
+test('a platform that knows its keys again is asked with the same key', async () => {
+  const one = preview({ sends: [cut, { is: 'sent', platformId: 'm5' }], keyWindowMs: 120_000 });
+  one.text(toFragment('Hello'));
+  await pass(1_000);
+  await pass(1_000);
+  expect(seen).toEqual(['begin', 'send k Hello', 'send k Hello', 'stored m5']);
+  expect(await one.end()).toBe('m5');
+});
+
+test('what an earlier process may have sent is looked for, also when nothing more is shown', async () => {
+  const one = preview({ messageId: '', found: [{ is: 'found', platformId: 'm6' }] });
+  expect(await one.end()).toBe('m6');
+  expect(seen).toEqual(['look for k since the message', 'stored m6']);
+  expect(await preview({ messageId: '' }).end()).toBe('');
 });

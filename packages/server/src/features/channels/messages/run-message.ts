@@ -1,7 +1,7 @@
 import { AgentId, ConversationRef, MessageAttachment, once, PrintedSessionKey } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import * as z from 'zod';
-import type { Adapter, Place } from '../../../channels/port.ts';
+import type { Place } from '../../../channels/port.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
@@ -15,7 +15,8 @@ import type { TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
 import type { DurableWork, EndWithMessage, WorkClaim, WorkEnd, WorkHandler, WorkItem, WorkLimits } from '../../unattended/durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
-import type { InstanceConfig } from '../instances/api.ts';
+import type { InstanceConfig, OpenedPlatform } from '../instances/api.ts';
+import { rulesOf } from '../../../channels/people.ts';
 import { type CommandDeps, commandIn, runCommand } from './commands.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
 import { markMessage } from './mark-message.ts';
@@ -23,6 +24,7 @@ import { Preview } from './preview.ts';
 import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
 import { createSlots } from './slots.ts';
 import { showTyping } from './typing.ts';
+import type { Voice } from './voice.ts';
 
 /** Work of a message with everything its turn needs: the list of messages may be pruned, and the configuration change. */
 export const MessageWork = once(() =>
@@ -40,6 +42,8 @@ export const MessageWork = once(() =>
     senderName: z.string(),
     text: z.string(),
     isForwarded: z.boolean().optional(),
+    /** Written by another bot. */
+    isBot: z.boolean().optional(),
     subject: z.string().optional(),
     /** The platform's id of the message, which the answer refers to. */
     platformId: z.string().optional(),
@@ -62,7 +66,14 @@ export const MessageWork = once(() =>
 );
 export type MessageWork = z.input<ReturnType<typeof MessageWork>>;
 
-const StoredFiles = once(() => z.strictObject({ attachments: z.array(MessageAttachment()), notes: z.array(z.string()) }));
+const StoredFiles = once(() =>
+  z.strictObject({
+    attachments: z.array(MessageAttachment()),
+    notes: z.array(z.string()),
+    said: z.array(z.string()).default([]),
+    recordings: z.array(z.string()).default([]),
+  }),
+);
 
 /** Text of a changed message in the note about it. */
 const maxQuoted = 2_000;
@@ -78,12 +89,13 @@ export interface RunMessageDeps extends Core, CommandDeps, FetchFilesDeps {
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: InboxApi;
   readonly delivery: DeliveryApi;
+  readonly voice: Voice;
   readonly endWithMessage: EndWithMessage;
   readonly endWork: Operation<WorkClaim & { readonly state: WorkEnd; readonly errorKind: string; readonly atMs: number }, boolean>;
   /** The configuration of an enabled instance. */
   readonly configOf: (instance: string) => InstanceConfig | undefined;
   /** The wire of an instance that is connected. */
-  readonly adapterOf: (instance: string) => Adapter | undefined;
+  readonly openedOf: (instance: string) => OpenedPlatform | undefined;
 }
 
 /** Answers a message of a platform: runs its turn, and stores the answer for sending in the commit of the turn. */
@@ -112,23 +124,32 @@ export function createRunMessage(deps: RunMessageDeps): {
   }
 
   /** Whether the sender may still write: what was configured or approved may have ended since. */
-  async function mayStill({ to: { instance, channelType, conversationKind }, senderId, trust }: MessageWork): Promise<boolean> {
+  async function mayStill({
+    to: { instance, channelType, conversationId, conversationKind },
+    senderId,
+    trust,
+    isBot = false,
+  }: MessageWork): Promise<boolean> {
     const config = deps.configOf(instance);
     if (config?.type !== channelType) return false;
-    if (conversationKind === 'shared' && config.groups.policy === 'disabled') return false;
+    if (isBot && config.bots === 'off') return false;
+    const rules = conversationKind === 'shared' ? rulesOf(config, conversationId) : undefined;
+    if (rules?.isOpen === false) return false;
     if (trust === 'owner') return config.owners.includes(senderId);
-    if (conversationKind === 'shared') return true;
-    if (trust === 'guest') return config.dm.policy === 'open';
-    return config.dm.allowFrom.includes(senderId) || (await db.read(findPairing, { instance, channelType, senderId }))?.principalId != null;
+    if (rules !== undefined) return rules.allowFrom?.includes(senderId) !== false || config.owners.includes(senderId);
+    if (trust === 'guest' && !isBot) return config.dm.policy === 'open';
+    if (config.dm.policy === 'disabled') return false;
+    if (config.dm.allowFrom.includes(senderId) || (isBot && config.dm.policy === 'open')) return true;
+    return (await db.read(findPairing, { instance, channelType, senderId }))?.principalId != null;
   }
 
   /** Returns the files of a message: fetched once, and the same at each resume. */
   async function filesOf({ key, attempts }: WorkItem, { files = [], to, target }: MessageWork, call: CallContext): Promise<FetchedFiles> {
-    if (files.length === 0) return { attachments: [], notes: [] };
+    if (files.length === 0) return { attachments: [], notes: [], said: [], recordings: [] };
     const known = await db.read(readFiles, { id: key });
     if (known !== undefined) return StoredFiles().parse(parseJson(known, { maxDepth: 8 }));
     const isLastTry = attempts >= messageLimits.maxAttempts;
-    const about = { adapter: deps.adapterOf(to.instance), agentId: target.agentId, isLastTry, call };
+    const about = { adapter: deps.openedOf(to.instance)?.adapter, agentId: target.agentId, conversationRef: target.ref, isLastTry, call };
     const fetched = await inSlot(() => fetchFiles(files, about, deps));
     await db.write(saveFiles, { id: key, filesJson: JSON.stringify(fetched) });
     return fetched;
@@ -149,18 +170,18 @@ export function createRunMessage(deps: RunMessageDeps): {
   }
 
   /** Returns the preview of the answer, where the platform can edit and the operator wants it; `known` is that of an earlier run. */
-  function previewOf({ key }: WorkItem, work: MessageWork, known: string | undefined): Preview | undefined {
+  function previewOf({ key, createdAtMs }: WorkItem, work: MessageWork, known: string | undefined): Preview | undefined {
     const { instance, channelType, conversationKind } = work.to;
-    const adapter = deps.adapterOf(instance);
+    const { adapter, platform } = deps.openedOf(instance) ?? {};
     if (adapter?.edit === undefined || conversationKind === 'shared' || deps.configOf(instance)?.streaming !== 'edits') return undefined;
-    // Whether it was sent is not known: another one could be the second.
-    if (known === '') return undefined;
     const save = (previewId: string) => db.write(savePreview, { id: key, previewId });
     return new Preview({
       adapter,
       place: placeOf(work),
       key: `preview:${key}`,
       messageId: known,
+      keyWindowMs: platform?.keyWindowMs,
+      sinceMs: createdAtMs,
       clock,
       render: (text) => delivery.previewOf(channelType, text),
       begin: () => save(''),
@@ -181,7 +202,7 @@ export function createRunMessage(deps: RunMessageDeps): {
       const call = callOf(work, item, signal);
       count(work.to.instance, 1);
       const { typing = false, ackReaction } = deps.configOf(work.to.instance) ?? {};
-      const adapter = deps.adapterOf(work.to.instance);
+      const adapter = deps.openedOf(work.to.instance)?.adapter;
       const place = placeOf(work);
       await using _mark = markMessage(
         adapter,
@@ -191,7 +212,7 @@ export function createRunMessage(deps: RunMessageDeps): {
       using _typing = showTyping(typing ? adapter : undefined, place, clock);
       try {
         // Words of somebody else command nothing.
-        const command = work.isForwarded === true ? undefined : commandIn(work.text);
+        const command = work.isForwarded === true || work.isBot === true ? undefined : commandIn(work.text);
         if (command !== undefined) {
           const text = await runCommand(command, work, call, deps);
           if (text !== undefined) await delivery.send(messageTo(item, work, text, null));
@@ -210,19 +231,21 @@ export function createRunMessage(deps: RunMessageDeps): {
             ...(work.trust === 'guest' && { authority: 'webhook' as const }),
             target: work.target,
             endpoint: work.to,
-            ...textsOf(work, files.notes),
+            ...textsOf(work, files),
             attachments: files.attachments,
             sink: preview,
             kept: true,
             operation: 'interactive',
             refs: { messageId: item.key },
             settle: async (ended) => {
-              const previewId = (await preview?.end()) ?? (known === '' ? undefined : known);
+              const previewId = preview === undefined ? known : await preview.end();
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
               const ending = endOf({ item, work, atMs: clock.now() }, ended);
               alert = ending.alert;
-              const answer = answerOf(item, work, ended, previewId);
+              const written = answerOf(item, work, ended, previewId);
+              const about = { agentId: work.target.agentId, conversationRef: work.target.ref, call };
+              const answer = written && ended.failure === undefined ? await deps.voice.speak(written, files.said.length > 0, about) : written;
               const alongside = [
                 ...(answer === undefined ? [] : [delivery.sendCall(answer)]),
                 ...(alert === undefined ? [] : [deps.inbox.deliverCall(alert)]),
@@ -264,35 +287,46 @@ export function createRunMessage(deps: RunMessageDeps): {
 const placeOf = ({ to: { conversationId, threadId } }: MessageWork): Place => ({ conversationId, threadId: threadId ?? undefined });
 
 /** Returns the text of the operator as it is, and that of everybody else inside of a fence. */
-function textsOf(work: MessageWork, notes: readonly string[]) {
-  const { to, senderName, trust, isForwarded = false } = work;
+function textsOf(work: MessageWork, files: Pick<FetchedFiles, 'notes' | 'said' | 'recordings'>) {
+  const { to, senderName, trust, isForwarded = false, isBot = false } = work;
   const isOwn = trust === 'owner' && !isForwarded;
-  const text = wholeText(work, notes);
-  if (isOwn && to.conversationKind === 'direct') return { message: text };
+  const text = wholeText(work, files);
+  const recordings = files.recordings.map((one) => `[Recording, transcribed]\n${one}`).join('\n\n');
+  if (isOwn && to.conversationKind === 'direct')
+    return { message: text === '' ? 'Here is a recording.' : text, ...(recordings !== '' && { fenced: { text: recordings, source: 'recording' } }) };
   const isShared = to.conversationKind === 'shared';
   const who = { owner: 'The operator', member: 'Somebody whom the operator let write to you', guest: 'Somebody whom the operator does not know' };
   return {
-    message: `${who[trust]} ${isForwarded ? 'passed on what somebody else wrote,' : 'wrote'} ${isShared ? 'in a group' : 'directly to you'} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
+    message: `${isBot ? 'Another bot' : who[trust]} ${isForwarded ? 'passed on what somebody else wrote,' : 'wrote'} ${isShared ? 'in a group' : 'directly to you'} over ${to.channelType}. Answer the message below; your answer is sent to where it came from.`,
     // People choose their names, and those of groups.
     fenced: {
-      text: `From: ${senderName}${isShared ? ` in ${to.conversationId}` : ''}\n\n${text}`,
+      text: [`From: ${senderName}${isShared ? ` in ${to.conversationId}` : ''}`, text, recordings].filter((part) => part !== '').join('\n\n'),
       source: `${to.channelType} message`,
-      ...(isOwn && { clean: true }),
+      // What somebody recorded is not the operator's own text.
+      ...(isOwn && recordings === '' && { clean: true }),
     },
   };
 }
 
 /** Returns the text with what belongs to it: subject, files that are not shown, and changes of earlier messages. */
-function wholeText({ text, subject, changes = [] }: MessageWork, notes: readonly string[]): string {
+function wholeText({ text, subject, changes = [] }: MessageWork, { notes, said }: Pick<FetchedFiles, 'notes' | 'said'>): string {
   const lines = changes.map(({ was, now }) =>
     now === '' ? `[An earlier message was deleted: "${quoted(was)}"]` : `[An earlier message was edited: "${quoted(was)}" is now "${quoted(now)}"]`,
   );
-  return [...lines, ...(subject === undefined || subject === '' ? [] : [`Subject: ${subject}`]), text, ...notes]
+  return [
+    ...lines,
+    ...(subject === undefined || subject === '' ? [] : [`Subject: ${subject}`]),
+    text,
+    ...said.map((one) => `[Voice note, transcribed] ${one}`),
+    ...notes,
+  ]
     .filter((part) => part !== '')
     .join('\n\n');
 }
 
 const quoted = (text: string): string => (text.length <= maxQuoted ? text : `${headOf(text, maxQuoted)}…`);
+
+const lostPreview = '(A message above may show the beginning of this answer; it could not be completed.)';
 
 /** Returns the answer to send; undefined when the agent said nothing. */
 function answerOf(
@@ -301,9 +335,11 @@ function answerOf(
   { text, failure, turnId }: TurnOutcome,
   previewId: string | undefined,
 ): OutgoingMessage | undefined {
-  const said = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
-  if (failure === undefined ? isSilent(text) : said.trim() === '') return undefined;
-  return { ...messageTo(item, work, said, turnId), edits: previewId };
+  const whole = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
+  if (failure === undefined ? isSilent(text) : whole.trim() === '') return undefined;
+  // A preview that nothing can change is not left without a word.
+  const isLost = previewId === '';
+  return { ...messageTo(item, work, isLost ? `${lostPreview}\n\n${whole}` : whole, turnId), edits: isLost ? undefined : previewId };
 }
 
 /** Returns the one message that answers another. */

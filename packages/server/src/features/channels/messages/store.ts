@@ -4,7 +4,7 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { idBefore } from '../../../kernel/ids.ts';
 import type { Destination } from '../delivery/api.ts';
 import type { ChannelVerdict } from '@gatehouse/contract';
-import { principalOfSender } from './identity.ts';
+import { principalOfSender } from '../../../channels/sender-principal.ts';
 
 /** Kind of the durable work that answers a message; its key is the id of the message. */
 export const messageKind = 'channel';
@@ -24,6 +24,7 @@ export interface MessageRow extends Destination {
   readonly subject: string | null;
   readonly attachmentsJson: string | null;
   readonly isForwarded: 0 | 1;
+  readonly isBot: 0 | 1;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
@@ -62,6 +63,7 @@ const messageColumns = [
   'subject',
   'attachmentsJson',
   'isForwarded',
+  'isBot',
   'verdict',
   'agentId',
   'conversationRef',
@@ -350,6 +352,23 @@ export async function requestPairing(tx: Tx, row: PairingRow): Promise<boolean> 
   return (await tx.run(request, row)).changes > 0;
 }
 
+type Place = Pick<PairingRow, 'instance' | 'channelType' | 'conversationId'>;
+
+/** Nothing is sent to the conversation, also when its messages are pruned. */
+const keepOut = query<Place & { atMs: number }>(({ db, each }) =>
+  db
+    .insertInto('channelRemoved')
+    .values(each(['instance', 'channelType', 'conversationId', 'atMs']))
+    .onConflict((conflict) => conflict.doNothing()),
+);
+const admitAgain = query<Place>(({ db, p }) =>
+  db
+    .deleteFrom('channelRemoved')
+    .where('instance', '=', p('instance'))
+    .where('channelType', '=', p('channelType'))
+    .where('conversationId', '=', p('conversationId')),
+);
+
 const byCode = query<{ codeMac: string; atMs: number }, PairingRow>(({ db, p }) =>
   db.selectFrom('channelPairing').select(pairingColumns).where('codeMac', '=', p('codeMac')).where('expiresAtMs', '>', p('atMs')).forUpdate(),
 );
@@ -360,7 +379,7 @@ const approve = query<{ id: string; person: string | null; principalId: string }
     .where('id', '=', p('id')),
 );
 
-export interface Approval {
+export interface Approval extends Within {
   readonly codeMac: string;
   readonly person: string | null;
   /** Principal of the person; null: that of the sender alone. */
@@ -369,14 +388,20 @@ export interface Approval {
   readonly atMs: number;
 }
 
+/** Limits what a caller reaches to some instances; null: all. */
+interface Within {
+  readonly instances: readonly string[] | null;
+}
+
 /** Approves the request with this code; undefined when there is none. */
 export const approvePairing = operation(
   'channels.pair',
-  async (tx, { codeMac, person, personPrincipalId, audit, atMs }: Approval): Promise<PairingRow | undefined> => {
+  async (tx, { codeMac, instances, person, personPrincipalId, audit, atMs }: Approval): Promise<PairingRow | undefined> => {
     const row = await tx.get(byCode, { codeMac, atMs });
-    if (row === undefined) return undefined;
+    if (row === undefined || instances?.includes(row.instance) === false) return undefined;
     const principalId = personPrincipalId ?? principalOfSender(row);
     await tx.run(approve, { id: row.id, person, principalId });
+    await tx.run(admitAgain, { instance: row.instance, channelType: row.channelType, conversationId: row.conversationId });
     const metadata = { instance: row.instance, senderId: row.senderId, ...(person !== null && { person }) };
     await appendAudit(tx, { ...audit, target: row.id, metadata });
     return { ...row, codeMac: null, expiresAtMs: null, person, principalId };
@@ -391,10 +416,15 @@ const removeById = query<{ id: string }>(({ db, p }) => db.deleteFrom('channelPa
 /** Ends a pairing or refuses a request. */
 export const removePairing = operation(
   'channels.unpair',
-  async (tx, { id, audit }: { readonly id: string; readonly audit: AuditRow }): Promise<PairingRow> => {
+  async (tx, { id, instances, audit }: Within & { readonly id: string; readonly audit: AuditRow }): Promise<PairingRow> => {
     const row = await tx.get(pairingById, { id });
-    if (row === undefined) throw new AppError('not_found', 'Pairing not found', { param: 'pairingId' });
+    if (row === undefined || instances?.includes(row.instance) === false)
+      throw new AppError('not_found', 'Pairing not found', { param: 'pairingId' });
     await tx.run(removeById, { id });
+    if (row.codeMac === null) {
+      const { instance, channelType, conversationId } = row;
+      await tx.run(keepOut, { instance, channelType, conversationId, atMs: audit.atMs });
+    }
     await appendAudit(tx, { ...audit, metadata: { instance: row.instance, senderId: row.senderId } });
     return row;
   },
@@ -408,9 +438,14 @@ interface Page {
 /** Returns pairings, pending ones first, with their number. */
 export const listPairings = operation(
   'channels.pairings',
-  async (tx, { state, atMs, offset, limit }: Page & { readonly state: 'pending' | 'approved' | null; readonly atMs: number }) => {
+  async (
+    tx,
+    { instances, state, atMs, offset, limit }: Page & Within & { readonly state: 'pending' | 'approved' | null; readonly atMs: number },
+  ): Promise<{ rows: PairingRow[]; total: number }> => {
+    if (instances?.length === 0) return { rows: [], total: 0 };
     const all = await tx.build<PairingRow>((db) => {
       let from = db.selectFrom('channelPairing').where((where) => where.or([where('codeMac', 'is', null), where('expiresAtMs', '>', atMs)]));
+      if (instances !== null) from = from.where('instance', 'in', instances);
       if (state !== null) from = from.where('codeMac', state === 'pending' ? 'is not' : 'is', null);
       return from.select(pairingColumns).orderBy('id', 'desc').limit(1_000);
     });
@@ -434,13 +469,18 @@ export interface ListedMessage extends MessageRow {
 /** Returns messages, newest first, with their number. */
 export const listMessages = operation(
   'channels.messages',
-  async (tx, { instance, offset, limit }: Page & { readonly instance: string | null }): Promise<{ rows: ListedMessage[]; total: number }> => {
+  async (
+    tx,
+    { agentIds, instance, offset, limit }: Page & { readonly agentIds: readonly string[] | null; readonly instance: string | null },
+  ): Promise<{ rows: ListedMessage[]; total: number }> => {
+    if (agentIds?.length === 0) return { rows: [], total: 0 };
     const rows = await tx.build<ListedMessage>((db) => {
       let from = db
         .selectFrom('channelMessage')
         .leftJoin('workItem', (join) =>
           join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', 'in', [messageKind, commandKind]),
         );
+      if (agentIds !== null) from = from.where('channelMessage.agentId', 'in', agentIds);
       if (instance !== null) from = from.where('instance', '=', instance);
       return from
         .select([...messageColumns.map((name) => `channelMessage.${name}` as const), 'workItem.state'])
@@ -450,6 +490,7 @@ export const listMessages = operation(
     });
     const [count] = await tx.build<{ n: number }>((db, sql) => {
       let from = db.selectFrom('channelMessage').select(sql<number>`count(*)`.as('n'));
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       if (instance !== null) from = from.where('instance', '=', instance);
       return from;
     });

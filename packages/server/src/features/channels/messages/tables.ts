@@ -25,6 +25,7 @@ interface ChannelMessageTable {
   readonly changedText: string | null;
   /** Whether the sender only passed it on. */
   readonly isForwarded: 0 | 1;
+  readonly isBot: 0 | 1;
   readonly verdict: ChannelVerdict;
   readonly agentId: string;
   readonly conversationRef: string | null;
@@ -55,10 +56,22 @@ interface ChannelCursorTable {
   readonly atMs: number;
 }
 
+/** Rows of `channel_agent`: the agent that somebody chose for a conversation. */
+interface ChannelAgentTable {
+  readonly instance: string;
+  readonly channelType: string;
+  readonly conversationId: string;
+  /** Empty: every thread without a choice. */
+  readonly threadId: string;
+  readonly agentId: string;
+  readonly atMs: number;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly channelMessage: ChannelMessageTable;
     readonly channelPairing: ChannelPairingTable;
+    readonly channelAgent: ChannelAgentTable;
     readonly channelCursor: ChannelCursorTable;
   }
 }

@@ -123,7 +123,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
       await expect(notify('x', named)).rejects.toMatchObject({ code: expect.stringMatching(/^(?:precondition_failed|not_found)$/) });
     }
     await expect(notify('x', { channel_id: 'ada' })).rejects.toMatchObject({ code: 'invalid_params' });
-    expect((await server.client.call('delivery.list', {})).total).toBe(3);
+    expect((await server.client.call('delivery.list', { channel_instance_id: 'net' })).total).toBe(3);
     // Another token has no conversation.
     const guest = await server.as(['rpc']);
     expect(await guest.call('notification.send', { message: 'x' })).toEqual({ success: false, error: expect.stringMatching(/^no_channel: /) });
@@ -165,7 +165,8 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     await server[Symbol.asyncDispose]();
     await start({ quietHours });
     const delivered = server.heard('notification:delivered');
-    const entry = async () => (await server.client.call('delivery.list', {})).deliveries.find(({ deliveryId }) => deliveryId === entryId);
+    const entry = async () =>
+      (await server.client.call('delivery.list', { channel_instance_id: 'net' })).deliveries.find(({ deliveryId }) => deliveryId === entryId);
     clock.step(8 * hourMs);
     for (let seconds = 0; seconds < 70; seconds += 10) {
       clock.advance(10_000);
@@ -194,7 +195,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
       await isConnected();
     }
     await heard('Hello.');
-    expect((await server.client.call('delivery.list', {})).deliveries.map(({ state }) => state)).not.toContain('pending');
+    expect((await server.client.call('delivery.list', { channel_instance_id: 'net' })).deliveries.map(({ state }) => state)).not.toContain('pending');
   });
 
   test('that are kept are sent soon after quiet hours were taken out of the configuration', async () => {
@@ -202,7 +203,9 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     await talk();
     clock.step(hourMs);
     expect(await notify('Later.', { priority: 'critical' })).toMatchObject({ success: true });
-    await expect.poll(() => server.client.call('delivery.list', {})).toMatchObject({ deliveries: [{ state: 'held' }, { state: 'accepted' }] });
+    await expect
+      .poll(() => server.client.call('delivery.list', { channel_instance_id: 'net' }))
+      .toMatchObject({ deliveries: [{ state: 'held' }, { state: 'accepted' }] });
     await server.client.call('agents.update', { agentId: 'default', config: { notification: { quietHours: null } } });
     await heard('Hello.', 'Later.');
   });

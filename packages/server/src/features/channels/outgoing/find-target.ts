@@ -1,6 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { type CallContext, isAdmin, ownerOf } from '../../../kernel/call-context.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import { removedText } from '../../../channels/people.ts';
 import type { Destination } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import type { Coordinates, FindTarget, Target } from './api.ts';
@@ -11,13 +12,15 @@ export interface FindTargetDeps {
   /** The configuration of an enabled instance. */
   readonly configOf: (instance: string) => InstanceConfig | undefined;
   readonly defaultAgentId: () => string;
+  /** Whether the people of a direct conversation may be written to. */
+  readonly mayReceive: (to: Destination, config: InstanceConfig) => Promise<boolean>;
 }
 
 /**
  * An administrator reaches the conversations of all agents of the token, another token those of its principal, and an agent its own with the
  * user that it works for: those that people have begun, never a new one.
  */
-export function createFindTarget({ db, configOf, defaultAgentId }: FindTargetDeps): FindTarget {
+export function createFindTarget({ db, configOf, defaultAgentId, mayReceive }: FindTargetDeps): FindTarget {
   return async ({ endpoint, channel_type: type = endpoint.channelType, channel_id: id = endpoint.conversationId }, call) => {
     if (type !== endpoint.channelType) throw differs('channel_type');
     if (id !== endpoint.conversationId) throw differs('channel_id');
@@ -29,6 +32,8 @@ export function createFindTarget({ db, configOf, defaultAgentId }: FindTargetDep
     if (found === undefined || (config !== undefined && config.type !== to.channelType)) throw unknownConversation();
     const agentId = found.agentId ?? config?.agent ?? defaultAgentId();
     if (!mayUse(agentId, call)) throw unknownConversation();
+    if (config !== undefined && to.conversationKind === 'direct' && !(await mayReceive(to, config)))
+      throw new AppError('precondition_failed', removedText, { param: 'endpoint' });
     return { to, agentId, principalId: found.principalId ?? ownerOf(call), conversationRef: found.conversationRef };
   };
 }

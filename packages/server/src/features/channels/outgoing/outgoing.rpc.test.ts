@@ -129,7 +129,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
       const { [missing]: _missing, ...rest } = endpoint;
       await expect(send({ endpoint: rest as Endpoint })).rejects.toMatchObject({ code: 'invalid_params' });
     }
-    expect((await server.client.call('delivery.list', {})).total).toBe(1);
+    expect((await server.client.call('delivery.list', { channel_instance_id: 'net' })).total).toBe(1);
     expect(eve.messages).toEqual([]);
     eve[Symbol.dispose]();
   });
@@ -153,7 +153,7 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of programs and agents', () =
     await expect(send({ thread_reply: true })).rejects.toMatchObject({ code: 'precondition_failed' });
     await server.client.call('channels.disable', { channel_type: 'irc' });
     await expect(send()).rejects.toMatchObject({ code: 'unavailable' });
-    expect((await server.client.call('delivery.list', {})).total).toBe(1);
+    expect((await server.client.call('delivery.list', { channel_instance_id: 'net' })).total).toBe(1);
   });
 
   test('answer messages of both sides by our ids', async () => {

@@ -3,6 +3,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Models } from '../../../llm/models.ts';
 import type { BackgroundAuthority } from '../../../runtime/background.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
+import type { DocumentsApi } from '../../environment/documents/api.ts';
 import type { MediaApi } from '../../environment/media/api.ts';
 import type { RecallApi } from '../../knowledge/memory/api.ts';
 import type { SkillsApi } from '../../knowledge/skills/api.ts';
@@ -13,8 +14,7 @@ import { createAdmissions } from './lanes/admission.ts';
 import { createRunningTurns, type RunningTurns } from './lanes/running-turns.ts';
 import { createTurnEntrance } from './lanes/turn-entrance.ts';
 import type { TurnLanes } from './lanes/turn-lanes.ts';
-import { createAttachments, mediaOf } from './messages/attachments.ts';
-import { fittingModels } from './messages/media-support.ts';
+import { createAttachments, modelsTaking } from './messages/attachments.ts';
 import { modelsFor } from './preparation/resolve-target.ts';
 import { type CompleteDeps, createCompletions } from './running/complete.ts';
 import { type ConverseDeps, createConverse } from './running/converse.ts';
@@ -28,6 +28,7 @@ export interface TurnsDeps extends TurnRunnerDeps, ConverseDeps, CompleteDeps, D
   readonly models: Models;
   readonly sessions: Pick<SessionsApi, 'target'>;
   readonly media: Pick<MediaApi, 'find' | 'read'>;
+  readonly documents: DocumentsApi;
   readonly lanes: TurnLanes;
   /** Why no turn may run at all after repeated crashes; undefined normally. */
   readonly unavailableReason: string | undefined;
@@ -55,8 +56,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     const target = await deps.sessions.target(address, call);
     const named = agents.usable(target.agentId, call);
     const attached = ids.length === 0 ? [] : await attachments.find(ids, call);
-    const modelsOf = (agent: Agent) =>
-      fittingModels(modelsFor(agent, deps.models), { media: mediaOf(attached), mediaParam: 'attachments' }, deps.models.unsupported);
+    const modelsOf = (agent: Agent) => modelsTaking(modelsFor(agent, deps.models), attached, deps.models.unsupported);
     // Checked before waiting: no model may support the attachments.
     if (attached.length > 0) modelsOf(named);
     return entrance.enter({ target, agent: named, kept: true }, call, async (admitted) => {
@@ -93,7 +93,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     for (const mediaId of mediaIds) {
       try {
         const together = await attachments.find([...accepted.map((one) => one.mediaId), mediaId], call);
-        fittingModels(models, { media: mediaOf(together), mediaParam: 'attachments' }, deps.models.unsupported);
+        modelsTaking(models, together, deps.models.unsupported);
         accepted.splice(0, accepted.length, ...together);
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'invalid_params') throw error;

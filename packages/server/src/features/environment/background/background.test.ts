@@ -61,6 +61,7 @@ beforeEach(async () => {
     traceWork: () => {},
     agents: { find: () => agent },
     identityOf: () => identity,
+    screens: { find: () => undefined },
     commands: { running: () => [], endOne: async () => {} },
     reenter: async ({ take }: Reentry) => {
       const announcement = take();

@@ -30,6 +30,7 @@ export interface BackgroundDeps {
   readonly identityOf: IdentityOf;
   readonly reenter: Reenter;
   readonly commands: BackgroundMethodDeps['commands'];
+  readonly screens: BackgroundMethodDeps['screens'];
 }
 
 export interface Background extends AsyncDisposable {

@@ -5,14 +5,16 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import { recordStop } from './store.ts';
+import type { Screens, Terminal } from '../shell/api.ts';
+import { recordStop, recordTyping } from './store.ts';
 import type { Tasks } from './tasks.ts';
 
-export type BackgroundMethods = HandlersOf<'background.list' | 'background.stop'>;
+export type BackgroundMethods = HandlersOf<'background.list' | 'background.screen' | 'background.stop' | 'background.type'>;
 
-/** A command of `exec` that runs in the background. */
+/** A command of `exec`, or a terminal session. */
 interface RunningCommand {
   readonly id: string;
+  readonly kind: 'command' | 'terminal';
   readonly agentId: string;
   readonly principalId: string;
   readonly conversationRef: string;
@@ -31,12 +33,13 @@ export interface BackgroundMethodDeps {
     running(): readonly RunningCommand[];
     endOne(id: string): Promise<void>;
   };
+  readonly screens: Screens;
 }
 
 /** Background work of agents: commands, and tool calls that outlasted their turns. */
-export function createBackgroundMethods({ db, bus, clock, tasks, commands }: BackgroundMethodDeps): BackgroundMethods {
+export function createBackgroundMethods({ db, bus, clock, tasks, commands, screens }: BackgroundMethodDeps): BackgroundMethods {
   function runningNow() {
-    const ofCommands = commands.running().map(({ id, agentId, principalId, conversationRef, rootRunId, runId, startedAtMs, command }) => ({
+    const ofCommands = commands.running().map(({ id, kind, agentId, principalId, conversationRef, rootRunId, runId, startedAtMs, command }) => ({
       id,
       agentId,
       principalId,
@@ -44,7 +47,7 @@ export function createBackgroundMethods({ db, bus, clock, tasks, commands }: Bac
       rootRunId,
       ...(runId !== undefined && { runId }),
       startedAtMs,
-      kind: 'command' as const,
+      kind,
       description: command,
     }));
     const calls = tasks
@@ -70,7 +73,30 @@ export function createBackgroundMethods({ db, bus, clock, tasks, commands }: Bac
     );
   }
 
+  function terminal(id: string, call: CallContext): Terminal {
+    const found = visible(call).some((item) => item.id === id) ? screens.find(id) : undefined;
+    if (found === undefined) throw new AppError('not_found', `No terminal session has the id ${id}`, { param: 'id' });
+    return found;
+  }
+
   return {
+    'background.screen': async ({ id, after, waitMs }, call) => ({
+      id,
+      ...(await terminal(id, call).screen({ after, waitMs, signal: call.signal })),
+    }),
+
+    'background.type': async ({ id, text, keys }, call) => {
+      const session = terminal(id, call);
+      session.assertKeys(keys ?? []);
+      const metadata = { characters: text?.length ?? 0, keys: keys?.length ?? 0 };
+      const audit = auditRow(call, clock.now(), { actionType: 'background.type', classification: 'mutate', target: id, metadata });
+      await db.write(recordTyping, { audit });
+      if (text !== undefined && text !== '') await session.type(text);
+      if (keys !== undefined && keys.length > 0) await session.press(keys);
+      announceAudit(bus, audit);
+      return { id, typed: true as const };
+    },
+
     'background.list': async ({ agentId }, call) => {
       const items = visible(call)
         .filter((item) => agentId === undefined || item.agentId === agentId)
@@ -83,8 +109,8 @@ export function createBackgroundMethods({ db, bus, clock, tasks, commands }: Bac
       if (found === undefined) throw new AppError('not_found', `No background task has the id ${id}`, { param: 'id' });
       const audit = auditRow(call, clock.now(), { actionType: 'background.stop', classification: 'destructive', target: id });
       await db.write(recordStop, { audit });
-      if (found.kind === 'command') await commands.endOne(id);
-      else tasks.find(id)?.stop('it was stopped by its owner');
+      if (found.kind === 'call') tasks.find(id)?.stop('it was stopped by its owner');
+      else await commands.endOne(id);
       announceAudit(bus, audit);
       return { id, stopped: true as const };
     },

@@ -183,4 +183,9 @@ export const recordStop = operation('background.stop', async (tx, { audit }: { r
   await appendAudit(tx, audit);
 });
 
-export const backgroundOperations = [recordStop, markTasks, addTask, endTask, dropTask, recoverTasks, listTasks, findTask];
+/** Records that a user typed into a terminal session. */
+export const recordTyping = operation('background.type', async (tx, { audit }: { readonly audit: AuditRow }): Promise<void> => {
+  await appendAudit(tx, audit);
+});
+
+export const backgroundOperations = [recordStop, recordTyping, markTasks, addTask, endTask, dropTask, recoverTasks, listTasks, findTask];

@@ -21,6 +21,20 @@ export interface Belonging extends Owner {
   readonly leaseId?: string;
 }
 
+/** Returns what a command that a turn starts belongs to. */
+export function belongingOf({ agentId, principalId, conversationRef, origin, turnId, call }: ToolContext): Belonging {
+  const turn = call.agentCaller?.turn;
+  return {
+    agentId,
+    principalId,
+    conversationRef,
+    origin,
+    tokenId: call.identity.tokenId,
+    rootRunId: turn?.rootRunId ?? `root-turn-${turnId}`,
+    ...(turn?.run !== undefined && { runId: turn.run.runId, leaseId: turn.run.leaseId }),
+  };
+}
+
 const ringBytes = 1024 * 1024;
 const readBytes = 40_000;
 const maxWaitingBytes = 1024 * 1024;

@@ -7,10 +7,11 @@ import { BackgroundCommand, type Belonging, type Owner } from './background-comm
 import type { CommandSpec, ShellDeps } from './command.ts';
 
 /** Criteria by which a stop finds commands. */
-type Scope = Partial<Readonly<Record<'agentId' | 'conversationRef' | 'tokenId' | 'rootRunId' | 'runId' | 'leaseId', string>>>;
+export type Scope = Partial<Readonly<Record<'agentId' | 'conversationRef' | 'tokenId' | 'rootRunId' | 'runId' | 'leaseId', string>>>;
 
 export interface RunningCommand extends Belonging {
   readonly id: string;
+  readonly kind: 'command' | 'terminal';
   readonly startedAtMs: number;
   readonly command: string;
 }
@@ -86,7 +87,7 @@ export class BackgroundCommands implements AsyncDisposable {
   running(): readonly RunningCommand[] {
     return this.#all()
       .filter(({ isRunning }) => isRunning)
-      .map(({ id, owner, startedAtMs, commandLine }) => ({ ...owner, id, startedAtMs, command: commandLine }));
+      .map(({ id, owner, startedAtMs, commandLine }) => ({ ...owner, id, kind: 'command' as const, startedAtMs, command: commandLine }));
   }
 
   /** Stops the commands of an agent and forgets them, because nobody else could use them. */

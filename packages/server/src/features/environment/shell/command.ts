@@ -2,7 +2,9 @@ import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentConfig } from '@gatehouse/contract';
 import type { CallingTurn } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
+import type { EventBus } from '../../../kernel/event-bus.ts';
 import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../../kernel/jail.ts';
+import type { TraceWork } from '../../../kernel/work-trace.ts';
 import type { ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import type { CommandTaint, FileTaints, WorkspaceCapacity } from '../workspace/api.ts';
 import { type ExecConfig, limitsFor } from './config.ts';
@@ -10,6 +12,11 @@ import { folderInside, maskedInside, workspaceMounts } from './workspace-mounts.
 
 export interface ShellDeps {
   readonly clock: Clock;
+  /** Programs on terminals run in real time, whatever clock the rest uses. */
+  readonly processClock: Clock;
+  readonly bus: EventBus;
+  readonly traceWork: TraceWork;
+  readonly hideSecrets: (text: string) => string;
   /** Opened on first use. */
   readonly jail: () => Promise<Jail>;
   readonly config: Live<ExecConfig>;
@@ -48,6 +55,11 @@ export async function specOf(
     network: call.network,
     limits: limitsFor(config.current, agent.exec),
   };
+}
+
+/** Formats a command for people. */
+export function commandOf(argv: readonly string[]): string {
+  return argv.map((each) => (/^[\w@%+=:,./-]+$/.test(each) ? each : JSON.stringify(each))).join(' ');
 }
 
 /** Labels the source of output: with the network it may be anybody's, which trust in the workspace does not cover. */

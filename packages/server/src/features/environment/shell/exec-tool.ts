@@ -4,10 +4,10 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import { type Jail, refuseWithout } from '../../../kernel/jail.ts';
 import { settledWithin } from '../../../kernel/timers.ts';
-import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
-import type { Belonging } from './background-command.ts';
+import type { Tool, ToolResult } from '../../../runtime/tool.ts';
+import { belongingOf } from './background-command.ts';
 import type { BackgroundCommands } from './background-commands.ts';
-import { type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
+import { commandOf, type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
 import { collect, Ends } from './output.ts';
 
 const maxTimeoutMs = 300_000;
@@ -63,7 +63,7 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
     mustAsk: ({ network }) => (network ? 'the command reaches the network: what it reads can leave the machine' : undefined),
     describe({ argv, cwd, network, background: behind }) {
       const notes = [network ? ' with network' : '', behind ? ' in the background' : ''].join('');
-      const command = argv.map((each) => (/^[\w@%+=:,./-]+$/.test(each) ? each : JSON.stringify(each))).join(' ');
+      const command = commandOf(argv);
       const where = cwd === undefined ? '' : ` in ${cwd.slice(0, 60)}`;
       return `${command.slice(0, 200 - where.length - notes.length)}${where}${notes}`;
     },
@@ -98,19 +98,6 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
         if (!isLeft) await spec.taint.end();
       }
     },
-  };
-}
-
-function belongingOf({ agentId, principalId, conversationRef, origin, turnId, call }: ToolContext): Belonging {
-  const turn = call.agentCaller?.turn;
-  return {
-    agentId,
-    principalId,
-    conversationRef,
-    origin,
-    tokenId: call.identity.tokenId,
-    rootRunId: turn?.rootRunId ?? `root-turn-${turnId}`,
-    ...(turn?.run !== undefined && { runId: turn.run.runId, leaseId: turn.run.leaseId }),
   };
 }
 

@@ -9,6 +9,7 @@ import * as z from 'zod';
 import { findCommand } from '../../../../../../tools/system-packages.mjs';
 import { AppError } from '../../../kernel/app-error.ts';
 import { systemClock } from '../../../kernel/clock.ts';
+import { createEventBus } from '../../../kernel/event-bus.ts';
 import { type Jail, openJail } from '../../../kernel/jail.ts';
 import type { ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import { turnInput } from '../../../runtime/testing.ts';
@@ -21,6 +22,14 @@ import { ExecConfig } from './config.ts';
 import { createShell, type Shell } from './shell.ts';
 
 const bubblewrap = findCommand('bwrap');
+
+const core = {
+  clock: systemClock,
+  processClock: systemClock,
+  bus: createEventBus(() => {}),
+  traceWork: () => {},
+  hideSecrets: (text: string) => text,
+};
 
 let base: string;
 let workspaceDir: string;
@@ -41,7 +50,7 @@ beforeEach(() => {
   workspaceDir = join(base, 'workspaces', 'default');
   setAgent({});
   shell = createShell({
-    clock: systemClock,
+    ...core,
     config: fixed(smallConfig),
     jail: async () => jail,
     capacity,
@@ -254,7 +263,7 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
       disk: { check: async () => {}, shortage: () => undefined, lacking: () => undefined, assertCanWrite() {} },
     });
     shell = createShell({
-      clock: systemClock,
+      ...core,
       config: fixed(smallConfig),
       jail: async () => jail,
       capacity: quota,
@@ -350,7 +359,7 @@ describe('without a jail', () => {
   it('refuses commands, and says what to install', async () => {
     shell = createShell({
       isStopped: () => false,
-      clock: systemClock,
+      ...core,
       config: fixed(smallConfig),
       jail: () => openJail({ clock: systemClock, find: () => undefined }),
       capacity,
@@ -387,7 +396,7 @@ describe('without a jail', () => {
   it('offers no commands when they are switched off', () => {
     const off = createShell({
       isStopped: () => false,
-      clock: systemClock,
+      ...core,
       config: fixed(ExecConfig().parse({ enabled: false })),
       jail: async () => jail,
       capacity,

@@ -2,6 +2,7 @@ import type { TraceRecord } from '@gatehouse/contract';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import type { ChannelStanding } from '../../channels/instances/api.ts';
 import { createExplain } from './explain/methods.ts';
 import { createSystemHealth } from './health/methods.ts';
 import { createTraceSearch } from './search/search.ts';
@@ -11,10 +12,12 @@ export interface DiagnosisDeps {
   readonly clock: Clock;
   readonly traces: {
     /** Stores what has ended and is not stored yet. */
-    readonly flush: () => Promise<void>;
+    readonly flush: () => Promise<unknown>;
     /** Returns the turns that run now. */
     readonly running: () => readonly TraceRecord[];
   };
+  /** Returns how the enabled channels are. */
+  readonly channels: () => readonly ChannelStanding[];
 }
 
 /** Explains sessions and the state of the whole system from stored records, in the search thread of the storage. */

@@ -9,7 +9,7 @@ import { findRecords, maxFound } from './store.ts';
 export interface GetTraceDeps {
   readonly db: Db;
   /** Stores what has ended and is not stored yet. */
-  readonly flush: () => Promise<void>;
+  readonly flush: () => Promise<unknown>;
   /** Records of turns that run now. */
   readonly running: () => readonly TraceRecord[];
   /** Returns what people think of the answers of turns of a conversation. */

@@ -57,4 +57,10 @@ export const traceMigrations: readonly Migration[] = [
     // What turns hand over, before it becomes rows: a row with its indexes costs a fifth of a turn, a line of a batch next to nothing.
     up: [`CREATE TABLE trace_batch (seq INTEGER PRIMARY KEY, records TEXT NOT NULL)`],
   },
+  {
+    id: '282-trace-parents',
+    database: 'telemetry',
+    // Few records have a parent: deliveries of an answer, and what ended a root run.
+    up: [`CREATE INDEX trace_record_by_parent ON trace_record (parent_id, started_at_ms) WHERE parent_id IS NOT NULL`],
+  },
 ];

@@ -42,6 +42,64 @@ export function toRow(record: EndedRecord): TraceRow {
   };
 }
 
+/** Columns of a record, in the order of the values of a line. */
+export const columns = [
+  'id',
+  'kind',
+  'traceId',
+  'rootRunId',
+  'parentId',
+  'conversationRef',
+  'sessionKey',
+  'agentId',
+  'principalId',
+  'origin',
+  'messageId',
+  'channelType',
+  'channelId',
+  'startedAtMs',
+  'endedAtMs',
+  'outcome',
+  'endReason',
+  'errorKind',
+  'model',
+  'modelCalls',
+  'toolCalls',
+  'toolErrors',
+  'inputTokens',
+  'outputTokens',
+  'cacheReadTokens',
+  'cacheWriteTokens',
+  'costNano',
+  'synthetic',
+  'detailJson',
+] as const satisfies readonly (keyof TraceRow)[];
+
+const searched = columns.slice(0, -1) as readonly Exclude<(typeof columns)[number], 'detailJson'>[];
+
+/** Returns a record as two lines: what is searched, as a list, and the detail, which becomes a column without being parsed. JSON has no line breaks. */
+export function toLines(record: EndedRecord): string {
+  const { detailJson, ...row } = toRow(record);
+  return `${JSON.stringify(searched.map((name) => row[name]))}\n${detailJson}`;
+}
+
+/** Returns the rows of the lines of a batch. Only the recorder writes these. */
+export function fromLines(records: string): TraceRow[] {
+  const rows: TraceRow[] = [];
+  const lines = records.split('\n');
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? '';
+    // One line with the whole record: a batch from before an update.
+    if (line.startsWith('{')) rows.push(toRow(parseJson(line) as EndedRecord));
+    else {
+      const values = parseJson(line) as readonly unknown[];
+      at += 1;
+      rows.push(Object.fromEntries([...searched.map((name, column) => [name, values[column]]), ['detailJson', lines[at]]]) as TraceRow);
+    }
+  }
+  return rows;
+}
+
 export function fromRow(row: TraceRow): EndedRecord {
   // Only `toRow` writes this column.
   const detail = parseJson(row.detailJson) as TraceDetail;

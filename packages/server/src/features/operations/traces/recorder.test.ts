@@ -5,6 +5,7 @@ import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
 import { silentLog } from '../../../kernel/log.ts';
 import { makeRecord } from '../diagnosis/testing/records.ts';
 import { traceMigrations } from './migrations.ts';
+import { fromLines, toLines, toRow } from './record-row.ts';
 import { TraceRecorder } from './recorder.ts';
 import { operation } from '../../../kernel/db/operation.ts';
 import { appendBatch, expandBatch } from './store.ts';
@@ -102,4 +103,18 @@ test('while the database refuses writes the newest records are kept, and stored 
   await recorder.flush();
   expect([await found(...records.slice(0, 52)), await found(...records.slice(52))]).toEqual([0, 2_048]);
   expect(written.filter((name) => name === 'traces.append')).toHaveLength(32);
+});
+
+test('a batch that was written before an update becomes rows, next to new ones', async () => {
+  const recorder = open();
+  const [before, after] = [makeRecord(), makeRecord({ rootRunId: 'root-1', costNano: null, sessionKey: 'line\nbreak:web' })];
+  await db.telemetry(appendBatch, { records: JSON.stringify(before) });
+  recorder.push(after);
+  expect(await recorder.flush()).toBe(true);
+  expect(await found(before, after)).toBe(2);
+  const [row] = fromLines(toLines(after));
+  expect(row).toEqual(toRow(after));
+  isRefused = true;
+  recorder.push(makeRecord());
+  expect(await recorder.flush()).toBe(false);
 });

@@ -2,6 +2,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { EndedRecord } from './api.ts';
+import { toLines } from './record-row.ts';
 import { appendBatch, expandBatch } from './store.ts';
 
 const flushMs = 500;
@@ -28,7 +29,7 @@ export interface TraceRecorderDeps {
  */
 export class TraceRecorder {
   readonly #deps: TraceRecorderDeps;
-  /** Records as JSON. */
+  /** Records by their lines. */
   #pending: string[] = [];
   #pendingChars = 0;
   /** Batches of this process that have not become rows. */
@@ -47,9 +48,9 @@ export class TraceRecorder {
 
   push(record: EndedRecord): void {
     this.#pushedAt = this.#deps.clock.monotonic();
-    const json = JSON.stringify(record);
-    this.#pending.push(json);
-    this.#pendingChars += json.length;
+    const lines = toLines(record);
+    this.#pending.push(lines);
+    this.#pendingChars += lines.length;
     this.#bound();
     if (!this.#failing && this.#pending.length >= batchRecords) void this.write();
     else this.#cancelWrite ??= this.#deps.clock.after(flushMs, () => void this.write());
@@ -63,14 +64,15 @@ export class TraceRecorder {
     return this.#writing;
   }
 
-  /** Resolves when readers find everything that was pushed before, as far as it can be stored. */
-  async flush(): Promise<void> {
+  /** Makes everything that was pushed before visible to readers; resolves to false when the database did not accept it. */
+  async flush(): Promise<boolean> {
     await this.write();
     this.#cancelExpand?.();
     this.#cancelExpand = undefined;
     await this.#expanding;
     this.#expanding ??= this.#expandAll().finally(() => (this.#expanding = undefined));
     await this.#expanding;
+    return !this.#failing;
   }
 
   /** Stores what is pending, and makes no more rows. */
@@ -87,7 +89,6 @@ export class TraceRecorder {
       const chars = charsOf(lines);
       this.#pendingChars -= chars;
       try {
-        // JSON contains no line breaks.
         await this.#deps.db.telemetry(appendBatch, { records: lines.join('\n') });
         this.#failing = false;
         this.#isDropping = false;
@@ -127,6 +128,7 @@ export class TraceRecorder {
     try {
       const more = await this.#deps.db.telemetry(expandBatch, undefined);
       this.#batches = more ? Math.max(0, this.#batches - 1) : 0;
+      this.#failing = false;
       return more;
     } catch (error) {
       // The batch stays, and is tried again with the next one.

@@ -21,6 +21,8 @@ const wait: Tool = {
 
 let server: TestServer;
 let isRefused = false;
+/** Operations that fail, while others do not. */
+const refusedOperations = new Set<string>();
 /** Resolves when the file accepts the next write. */
 let held: Promise<void> | undefined;
 const writes: string[] = [];
@@ -38,7 +40,7 @@ beforeAll(async () => {
       async telemetry(operation, input) {
         writes.push(operation.name);
         await held;
-        if (isRefused) throw new Error('database or disk is full');
+        if (isRefused || refusedOperations.has(operation.name)) throw new Error('database or disk is full');
         return db.telemetry(operation, input);
       },
     }),
@@ -82,4 +84,24 @@ test('obs.reset deletes records whose batch is pending, and keeps that of a turn
   opened.resolve();
   const { traceId } = await running;
   expect(await recordsOf(traceId)).toMatchObject([{ traceId, outcome: 'ok', toolCalls: 1, modelCalls: 2 }]);
+});
+
+test('a reset that the file refuses is unavailable, says what was reset, and works when it is repeated', async () => {
+  const { traceId } = await ask('Keep me', 'ada:refused');
+  isRefused = true;
+  const pending = await ask('Keep me, too', 'ada:refused');
+  const unavailable = { code: 'unavailable', retryAfterMs: 5_000, message: expect.stringContaining('nothing was reset') };
+  await expect(server.client.call('obs.reset', {})).rejects.toMatchObject(unavailable);
+  await expect(server.client.call('obs.reset.table', { table: 'traces' })).rejects.toMatchObject(unavailable);
+  isRefused = false;
+  expect(await recordsOf(traceId)).toHaveLength(1);
+  expect(await recordsOf(pending.traceId)).toHaveLength(1);
+  refusedOperations.add('obs.dropRecords');
+  await expect(server.client.call('obs.reset.table', { table: 'traces' })).rejects.toMatchObject({
+    code: 'unavailable',
+    message: expect.stringContaining('older rows remain'),
+  });
+  refusedOperations.clear();
+  expect((await server.client.call('obs.reset.table', { table: 'traces' })).rowsDeleted).toBeGreaterThanOrEqual(2);
+  await expect(recordsOf(traceId)).rejects.toThrow('No trace has this reference');
 });

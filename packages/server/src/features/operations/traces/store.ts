@@ -1,40 +1,6 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
-import { parseJson } from '../../../kernel/json.ts';
-import type { EndedRecord } from './api.ts';
-import { toRow, withoutTexts } from './record-row.ts';
+import { columns, fromLines, withoutTexts } from './record-row.ts';
 import type { TraceRow } from './tables.ts';
-
-const columns = [
-  'id',
-  'kind',
-  'traceId',
-  'rootRunId',
-  'parentId',
-  'conversationRef',
-  'sessionKey',
-  'agentId',
-  'principalId',
-  'origin',
-  'messageId',
-  'channelType',
-  'channelId',
-  'startedAtMs',
-  'endedAtMs',
-  'outcome',
-  'endReason',
-  'errorKind',
-  'model',
-  'modelCalls',
-  'toolCalls',
-  'toolErrors',
-  'inputTokens',
-  'outputTokens',
-  'cacheReadTokens',
-  'cacheWriteTokens',
-  'costNano',
-  'synthetic',
-  'detailJson',
-] as const satisfies readonly (keyof TraceRow)[];
 
 const insert = query<TraceRow>(({ db, each }) =>
   db
@@ -46,7 +12,7 @@ const insert = query<TraceRow>(({ db, each }) =>
 
 const insertBatch = query<{ records: string }>(({ db, each }) => db.insertInto('traceBatch').values(each(['records'])));
 
-/** Adds records as one batch: one per line, as JSON. */
+/** Adds records as one batch, by their lines. */
 export const appendBatch = operation('traces.append', async (tx, batch: { readonly records: string }): Promise<void> => {
   await tx.run(insertBatch, batch);
 });
@@ -60,8 +26,7 @@ const deleteBatch = query<{ seq: number }>(({ db, p }) => db.deleteFrom('traceBa
 export const expandBatch = operation('traces.expand', async (tx): Promise<boolean> => {
   const batch = await tx.get(oldestBatch, {});
   if (batch === undefined) return false;
-  // Only the recorder writes this column.
-  for (const line of batch.records.split('\n')) await tx.run(insert, toRow(parseJson(line) as EndedRecord));
+  for (const row of fromLines(batch.records)) await tx.run(insert, row);
   await tx.run(deleteBatch, { seq: batch.seq });
   return true;
 });
@@ -121,6 +86,10 @@ async function recordsBehind(tx: Tx, ref: string): Promise<TraceRow[]> {
   return graph === undefined || graph.rootRunId === null ? [] : tx.all(byRoot, { ref: graph.rootRunId });
 }
 
+const byParent = query<{ ref: string }, TraceRow>(({ db, p }) =>
+  db.selectFrom('traceRecord').select(columns).where('parentId', '=', p('ref')).orderBy('startedAtMs').orderBy('seq').limit(maxFound),
+);
+
 /** Ids of the root runs that a record may have started or belong to. */
 const rootsOf = ({ id, rootRunId }: TraceRow): readonly string[] => [
   `root-turn-${id.replace(/\.\d+$/, '')}`,
@@ -135,6 +104,8 @@ export const findRecords = operation(
       ...(await tx.all(byId, { ref, firstPart: `${ref}.`, lastPart: `${ref}/` })),
       ...(await tx.all(byTrace, { ref })),
       ...(await tx.all(byRoot, { ref })),
+      // The record of a turn is lost when its process dies before it is stored.
+      ...(await tx.all(byParent, { ref })),
     ];
     if (named.length === 0) named.push(...(await recordsBehind(tx, ref)));
     const found = new Map(named.map((row) => [row.id, row]));
@@ -146,6 +117,9 @@ export const findRecords = operation(
         starter === undefined || found.has(starter) ? [] : await tx.all(byId, { ref: starter, firstPart: `${starter}.`, lastPart: `${starter}/` });
       for (const row of [...others, ...(await tx.all(byRoot, { ref: root }))]) found.set(row.id, row);
     }
+    // What a turn caused and is not part of its root run, such as the delivery of its answer to a chat.
+    const turns = new Set([...found.values()].flatMap(({ id, kind }) => (kind === 'turn' ? [id.replace(/\.\d+$/, '')] : [])));
+    for (const turn of [...turns].slice(0, maxRoots)) for (const row of await tx.all(byParent, { ref: turn })) found.set(row.id, row);
     const rows = [...found.values()].toSorted((a, b) => a.startedAtMs - b.startedAtMs).slice(0, maxFound);
     return { rows, roots };
   },

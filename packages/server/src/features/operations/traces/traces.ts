@@ -29,8 +29,8 @@ export interface TracesDeps {
 export interface Traces {
   readonly api: TracesApi;
   readonly methods: HandlersOf<'obs.trace.get'>;
-  /** Stores what has ended and is not stored yet. */
-  readonly flush: () => Promise<void>;
+  /** Stores what has ended and is not stored yet; resolves to false when the database did not accept it. */
+  readonly flush: () => Promise<boolean>;
   /** Removes the texts from the records of a conversation whose messages are about to be deleted. Never fails. */
   readonly forget: (conversationRef: string) => Promise<void>;
   /** Returns the turns that run now. */

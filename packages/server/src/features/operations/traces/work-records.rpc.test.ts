@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { EndedRecord } from './api.ts';
+import { fromLines, fromRow } from './record-row.ts';
 
 const token = 'a-shared-secret-of-more-than-32-characters';
 const rows: EndedRecord[] = [];
@@ -21,8 +22,7 @@ beforeAll(async () => {
       backup: db.backup.bind(db),
       status: db.status.bind(db),
       telemetry(operation, input) {
-        if (operation.name === 'traces.append')
-          rows.push(...(input as { readonly records: string }).records.split('\n').map((line) => JSON.parse(line) as EndedRecord));
+        if (operation.name === 'traces.append') rows.push(...fromLines((input as { readonly records: string }).records).map(fromRow));
         return db.telemetry(operation, input);
       },
     }),

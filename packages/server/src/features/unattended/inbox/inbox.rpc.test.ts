@@ -93,6 +93,27 @@ const deliverMany = operation('test.deliverMany', async (tx, { count, ...rest }:
   for (let n = 0; n < count; n += 1) await inboxDeliver(tx, { ...rest, id: `${rest.id}_${String(n).padStart(5, '0')}`, opKey: `${rest.opKey}_${n}` });
 });
 
+test('the built-in channel is one of the channels: its deliveries are in the outbox, once, and its health says when', async () => {
+  const before = (await server.client.call('delivery.queue.status', { channel_type: 'gateway' })).delivered;
+  await server.client.call('cron.add', {
+    name: 'bell',
+    schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' },
+    payload: { kind: 'delivery', text: 'Ding.' },
+  });
+  await server.client.call('cron.run', { jobName: 'bell', mode: 'force' });
+  const sent = async () =>
+    (await server.client.call('delivery.list', { channel_instance_id: 'gateway' })).deliveries.filter(({ text }) => text === 'Ding.');
+  await expect
+    .poll(sent)
+    .toMatchObject([{ state: 'accepted', endpoint: { channelType: 'gateway', channelInstanceId: 'gateway', conversationId: 'inbox' } }]);
+  const [message] = (await server.client.call('inbox.list', {})).messages.filter(({ text }) => text === 'Ding.');
+  expect((await sent())[0]?.platformId).toBe(message?.id);
+  expect(await server.client.call('delivery.queue.status', { channel_type: 'gateway' })).toMatchObject({ delivered: before + 1, pending: 0 });
+  expect((await server.client.call('obs.delivery.recent', { channelType: 'gateway', channelId: 'inbox' })).deliveries.length).toBe(before + 1);
+  const health = (await server.client.call('channels.health', {})).channels.find(({ channelType }) => channelType === 'gateway');
+  expect(health).toMatchObject({ state: 'healthy', lastSentAt: expect.any(Number) });
+});
+
 test('a delivery happens once per key, within limits, and is announced to its owner', async () => {
   const db: Db = await openInlineDb({ operations: [...inboxOperations, deliver, deliverMany], migrations: inboxMigrations });
   await using _ = db;
@@ -112,6 +133,7 @@ test('a delivery happens once per key, within limits, and is announced to its ow
     db,
     bus,
     clock: createStepClock(1),
+    deliver,
     delivery: { storeCall: () => expect.unreachable(), wake: () => expect.unreachable() },
   }).api.announce(one);
   expect(heard).toEqual([

@@ -2,34 +2,37 @@ import { allows } from '@gatehouse/contract';
 import type { Identity } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
-import { toCall } from '../../../kernel/db/operation.ts';
+import { type Operation, toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import type { InboxApi } from './api.ts';
+import type { InboxApi, InboxMessage } from './api.ts';
 import type { DeliveryApi } from '../../channels/delivery/api.ts';
-import { deliverMessage, type InboxReach, type InboxRow, listInbox, markInboxRead } from './store.ts';
+import { type InboxReach, type InboxRow, listInbox, markInboxRead } from './store.ts';
 
 export interface Inbox {
   readonly api: InboxApi;
   readonly methods: HandlersOf<'inbox.list' | 'inbox.markRead'>;
 }
 
-/** The built-in channel `gateway` for unattended agents; `inboxDeliver` delivers in the transaction of the reported event. */
+/** The built-in channel `gateway` for unattended agents; `deliverMessage` delivers in the transaction of the reported event. */
 export function createInbox({
   db,
   bus,
   clock,
+  deliver,
   delivery,
 }: {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
+  /** Delivers a message with its row in the outbox. */
+  readonly deliver: Operation<InboxMessage, 'accepted' | 'repeated' | 'mismatch'>;
   /** Takes messages that are addressed to a chat. */
   readonly delivery: Pick<DeliveryApi, 'storeCall' | 'wake'>;
 }): Inbox {
   return {
     api: {
-      deliverCall: (message) => (message.parts === undefined ? toCall(deliverMessage, message) : delivery.storeCall(message.parts)),
+      deliverCall: (message) => (message.parts === undefined ? toCall(deliver, message) : delivery.storeCall(message.parts)),
       announce({ parts, id, source, level, agentId, conversationRef, principalId, atMs }) {
         if (parts !== undefined) return delivery.wake(parts[0]?.instance ?? '');
         bus.emit('inbox:message', { id, source, level, agentId, conversationRef, timestamp: atMs }, principalId);

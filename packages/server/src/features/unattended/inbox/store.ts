@@ -37,7 +37,7 @@ const beyond = query<{ principalId: string; kept: number; atMs: number }>(({ db,
 
 /**
  * Delivers a message inside the transaction of the event it reports. `repeated`: already delivered; `mismatch`: the key
- * was used for something else, nothing is delivered. After the commit, call `InboxApi.announce` for `accepted`.
+ * was used for something else, nothing is delivered. Part of `deliverMessage`; after the commit, call `InboxApi.announce` for `accepted`.
  */
 export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'accepted' | 'repeated' | 'mismatch'> {
   const text = message.text.length <= maxTextCharacters ? message.text : `${message.text.slice(0, maxTextCharacters - 2).toWellFormed()} …`;
@@ -47,9 +47,6 @@ export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'acce
   await tx.run(beyond, { principalId, kept: maxKept, atMs });
   return 'accepted';
 }
-
-/** `inboxDeliver` as an operation. */
-export const deliverMessage = operation('inbox.deliver', inboxDeliver);
 
 const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inboxMessage').where('opKey', '=', p('opKey')));
 
@@ -113,4 +110,4 @@ export const markInboxRead = operation(
   },
 );
 
-export const inboxOperations = [deliverMessage, listInbox, markInboxRead];
+export const inboxOperations = [listInbox, markInboxRead];

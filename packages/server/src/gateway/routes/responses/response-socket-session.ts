@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { allows, ResponseRequest, type ResponseSocketError } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { RawData, WebSocket } from 'ws';
 import type { ResponseHistory } from '../../../features/conversations/responses/api.ts';
 import type { TokensApi } from '../../../features/access/tokens/api.ts';
+import { newTraceId } from '../../../kernel/ids.ts';
 import { AppError, toAppError } from '../../../kernel/app-error.ts';
 import type { CallContext, Identity } from '../../../kernel/call-context.ts';
 import { parseJson } from '../../../kernel/json.ts';
@@ -151,7 +151,7 @@ export class ResponseSocketSession {
   }
 
   #context(identity: Identity, signal: AbortSignal): CallContext {
-    const id = randomUUID().replaceAll('-', '');
+    const id = newTraceId();
     return { identity, traceId: id, requestId: `req_${id}`, signal, transport: 'websocket', remoteAddress: this.#remoteAddress };
   }
 

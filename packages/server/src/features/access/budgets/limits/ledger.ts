@@ -60,6 +60,10 @@ export interface CallNeed {
   readonly models: readonly ModelInfo[];
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
+  /** Most that it may cost in money, for a call that is not priced by tokens. */
+  readonly mostNano?: number | undefined;
+  /** Key of the configuration that states the price of the model; that of its provider otherwise. */
+  readonly priceKey?: string | undefined;
 }
 
 export interface Held extends Amount {
@@ -137,7 +141,7 @@ export class Ledger {
     if (scopes.length === 0) return undefined;
     const inMoney = scopes.find(({ caps }) => caps.money !== undefined);
     const unpriced = inMoney && need.models.find((model) => model.price === null);
-    if (inMoney?.caps.money !== undefined && unpriced !== undefined) return unknownPrice(unpriced, inMoney.caps.money, inMoney);
+    if (inMoney?.caps.money !== undefined && unpriced !== undefined) return unknownPrice(unpriced, inMoney.caps.money, inMoney, need.priceKey);
     const nowMs = this.#now();
     let allowed = need.maxOutputTokens;
     let tightest: { readonly cap: Cap; readonly scope: Scope } | undefined;
@@ -306,8 +310,9 @@ function inputCost(input: number, inputTokens: number): number {
 }
 
 /** Returns the most that a call may cost with so much output, at the most expensive of its models. */
-export function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed, outputTokens: number): number {
+export function costOfCall(unit: Cap['unit'], { models, inputTokens, mostNano }: CallNeed, outputTokens: number): number {
   if (unit === 'tokens') return inputTokens + outputTokens;
+  if (mostNano !== undefined) return mostNano;
   let most = 0;
   for (const model of models) {
     const { input, output } = pricesOf(model);
@@ -323,8 +328,9 @@ export const maxCostOf = (need: CallNeed): Amount => ({
 });
 
 /** Returns the output tokens that fit, whichever model answers; negative when not even the input fits. */
-function affordable(unit: Cap['unit'], room: number, { models, inputTokens }: CallNeed): number {
+function affordable(unit: Cap['unit'], room: number, { models, inputTokens, mostNano }: CallNeed): number {
   if (unit === 'tokens') return room - inputTokens;
+  if (mostNano !== undefined) return mostNano === 0 || mostNano <= room ? Number.POSITIVE_INFINITY : -1;
   let least = Number.POSITIVE_INFINITY;
   for (const model of models) {
     const { input, output } = pricesOf(model);
@@ -359,10 +365,10 @@ function refusedBy(
   });
 }
 
-function unknownPrice(model: ModelInfo, cap: Cap, scope: Scope): BudgetRefusal {
+function unknownPrice(model: ModelInfo, cap: Cap, scope: Scope, priceKey: string | undefined): BudgetRefusal {
   const name = `${scope.name}.${cap.key}`;
   const message =
     `The price of ${model.provider}/${model.modelId} is not known, and ${name} is a cap in US dollars: ` +
-    `set the model's cost under providers.${model.provider}.models`;
+    (priceKey === undefined ? `set the model's cost under providers.${model.provider}.models` : `set ${priceKey}`);
   return { refused: { cap: name, limit: cap.limit / 1e9, used: 0, message } };
 }

@@ -9,7 +9,7 @@ import { countMessage } from '../../../../runtime/message-tokens.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
 import type { TracesApi } from '../../../operations/traces/api.ts';
-import type { ModelWork } from '../api.ts';
+import type { ChargedAnswer, ChargedWork, ModelWork } from '../api.ts';
 import type { Ledger } from './ledger.ts';
 import { createSlots } from './slots.ts';
 import { WorkAccounts } from './work-accounts.ts';
@@ -32,11 +32,12 @@ type GenerateWork = Parameters<ModelWork['generate']>[0];
 type EmbedWork = Parameters<ModelWork['embed']>[0];
 
 /** Embeddings are short and frequent, and people wait for those of `/v1`. */
-const limits = { generate: { running: 4, waiting: 256 }, embed: { running: 16, waiting: 1024 } };
+const limits = { generate: { running: 4, waiting: 256 }, embed: { running: 16, waiting: 1024 }, charge: { running: 4, waiting: 64 } };
 
 export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
   const generating = createSlots(limits.generate);
   const embedding = createSlots(limits.embed);
+  const charging = createSlots(limits.charge);
   const accounts = new WorkAccounts(deps, ledger);
 
   function agentOf(agentId: string): Agent {
@@ -47,7 +48,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
 
   async function generate(work: GenerateWork) {
     const agent = agentOf(work.agentId);
-    const { models, timeoutMs } = modelsOf(deps, agent, work.operation);
+    const { models, timeoutMs } = wantedModels(deps, agent, work);
     let inputTokens = 0;
     for (const text of work.system) inputTokens += countTokens(text) + 2;
     for (const message of work.messages) inputTokens += countMessage(message, countTokens);
@@ -105,6 +106,37 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     });
   }
 
+  async function charge<Answer extends ChargedAnswer>(work: ChargedWork, call: () => Promise<Answer>): Promise<Answer> {
+    const agent = agentOf(work.agentId);
+    const { operation, mostNano, priceKey } = work;
+    const model = chargedModel(work);
+    const need = { operation, models: [model], inputTokens: 0, maxOutputTokens: 0, mostNano: mostNano ?? 0, priceKey };
+    return accounts.run(work, need, async ({ calls }) => {
+      const startedAtMs = deps.clock.now();
+      const begun = deps.clock.monotonic();
+      const record = (
+        outcome: Attempt['outcome'],
+        { input, output }: { readonly input: number; readonly output: number },
+        costNano: number | null,
+      ) => {
+        const usage = { ...inputOnly(input), output };
+        const attempt = { model, usage, latencyMs: deps.clock.monotonic() - begun, startedAtMs, outcome };
+        const cost = costNano === null ? null : { input: costNano, output: 0, cacheRead: 0, cacheWrite: 0 };
+        calls.push({ ...toCallRecord(attempt, operation), cost, savedNano: costNano === null ? null : 0 });
+        deps.countAttempt(agent.id, attempt);
+      };
+      const nothing = { input: 0, output: 0 };
+      try {
+        const answer = await call();
+        record('ok', answer.tokens ?? nothing, answer.costNano);
+        return answer;
+      } catch (error) {
+        record('error', nothing, 0);
+        throw error;
+      }
+    });
+  }
+
   async function meter(work: Parameters<ModelWork['meter']>[0], call: Parameters<ModelWork['meter']>[1]): Promise<Attempt> {
     const agent = agentOf(work.agentId);
     const inputTokens = work.messages.reduce((sum, message) => sum + countMessage(message, countTokens), 0);
@@ -123,9 +155,20 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
       return model === undefined ? 'mid' : tierOf(model);
     },
     meter,
+    charge: (work, call) => charging(work.signal, () => charge(work, call)),
     generate: (work) => generating(work.signal, () => generate(work)),
     embed: (work) => embedding(work.signal, () => embed(work)),
   };
+}
+
+/** Returns the models that the work names, or those of its operation. */
+function wantedModels(
+  deps: Pick<WorkDeps, 'models' | 'modelsFor'>,
+  agent: Agent,
+  { operation, models, timeoutMs = agent.config.modelTimeoutMs }: GenerateWork,
+) {
+  if (models !== undefined) return { models, timeoutMs };
+  return operation === 'vision' ? { models: deps.modelsFor(agent), timeoutMs } : modelsOf(deps, agent, operation);
 }
 
 /** Returns the model of the operation first, with the agent's own models as fallbacks. */
@@ -156,6 +199,12 @@ function embeddingModel({ models }: Pick<WorkDeps, 'models'>, { provider, model 
     price,
     validated: listed !== undefined,
   };
+}
+
+/** A model that is called without the catalog; its price is that of the work. */
+function chargedModel({ provider, modelId, mostNano }: ChargedWork): ModelInfo {
+  const price = mostNano === null ? null : { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  return { provider, modelId, displayName: modelId, contextWindow: 0, maxTokens: 0, input: [], reasoning: false, price, validated: false };
 }
 
 function inputOnly(input: number): ModelUsage {

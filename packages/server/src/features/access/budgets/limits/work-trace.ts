@@ -30,7 +30,7 @@ export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work:
       costNano = addCost(costNano, record.cost === null ? null : totalCost(record.cost));
     }
     traces.work({
-      kind: work.operation === 'memoryReview' ? 'review' : 'compaction',
+      kind: work.operation === 'memoryReview' ? 'review' : work.operation === 'vision' ? 'media' : 'compaction',
       traceId,
       agentId: work.agentId,
       principalId: work.principalId,

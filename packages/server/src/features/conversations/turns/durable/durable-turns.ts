@@ -10,8 +10,7 @@ import type { DurableOutcome, DurableTurn, TurnsApi } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import type { TurnEntrance } from '../lanes/turn-entrance.ts';
 import type { TurnLanes } from '../lanes/turn-lanes.ts';
-import { mediaOf } from '../messages/attachments.ts';
-import { fittingModels } from '../messages/media-support.ts';
+import { modelsTaking } from '../messages/attachments.ts';
 import { type ModelNames, modelsForOperation } from '../preparation/resolve-target.ts';
 import type { Converse } from '../running/converse.ts';
 import { type DurableDeps, OpenDurableTurn } from './durable.ts';
@@ -74,8 +73,7 @@ export function createDurableTurns(deps: DurableTurnsDeps, entrance: TurnEntranc
 
   async function run(turn: DurableTurn, agent: Agent, admitted: Admitted): Promise<DurableOutcome> {
     const { target, origin, message, attachments = [] } = turn;
-    const named = modelsForOperation(agent, deps.models, turn);
-    const models = fittingModels(named, { media: mediaOf(attachments), mediaParam: 'attachments' }, deps.models.unsupported);
+    const models = modelsTaking(modelsForOperation(agent, deps.models, turn), attachments, deps.models.unsupported);
     const { ref: conversationRef, sessionKey, agentId, principalId } = target;
     const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: admitted.call.traceId, bootId: deps.bootId };
     const durable = await OpenDurableTurn.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, admitted);

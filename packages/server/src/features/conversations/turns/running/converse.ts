@@ -80,8 +80,9 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const { past, remembered, recalls, skills } = await recollect(turn, about, admitted.call);
     const own = turn.question.attachments ?? [];
     const input = models[0]?.input ?? ['text'];
-    const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, own });
-    const { text, asked } = await compose(turn, past.recalled, admitted.call);
+    const { call } = admitted;
+    const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, own, call });
+    const { text, asked } = await compose(turn, past.recalled, { input, call });
     const outcome = await runner.run(
       {
         ...turn,
@@ -136,7 +137,8 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
   }
 
   /** Returns the question as it is stored, and the message that asks it. */
-  async function compose(turn: ConversationTurn, recalled: string | undefined, { identity, traceId }: CallContext) {
+  async function compose(turn: ConversationTurn, recalled: string | undefined, { input, call }: { input: ModelInfo['input']; call: CallContext }) {
+    const { identity, traceId } = call;
     const { text: message, attachments: attached = [] } = turn.question;
     const about = { agentId: turn.agent.id, principalId: identity.principalId, conversationRef: turn.target.ref, traceId };
     if (turn.origin !== 'background') deps.inspect(message, { source: 'user_input', ...about });
@@ -147,7 +149,8 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
       outside === undefined ? message : `${message}\n\n${deps.fence(outside.text, { source: outside.source, clean: outside.clean === true })}`;
     // Excerpts are sent with the question but not stored, so that the prefix stays the same across turns.
     const content = recalled === undefined ? text : `${recalled}\n\n${text}`;
-    const asked: ModelMessage = attached.length === 0 ? { role: 'user', content } : await attachments.attach(content, attached, inspectFile);
+    const asked: ModelMessage =
+      attached.length === 0 ? { role: 'user', content } : await attachments.attach(content, attached, { input, inspect: inspectFile, call });
     return { text, asked };
   }
 }

@@ -9,8 +9,7 @@ import type { ConversationTarget, SessionsApi } from '../../sessions/api.ts';
 import type { Alongside, TrialOutcome, TrialTurn, TurnOutcome, TurnsApi } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import type { TurnEntrance } from '../lanes/turn-entrance.ts';
-import { mediaOf } from '../messages/attachments.ts';
-import { fittingModels } from '../messages/media-support.ts';
+import { modelsTaking } from '../messages/attachments.ts';
 import { modelsFor } from '../preparation/resolve-target.ts';
 import type { Converse, ConverseDeps } from './converse.ts';
 import type { TurnRunner } from './turn-runner.ts';
@@ -94,8 +93,7 @@ export function createTrials(
 
     replay: ({ target, model, question, origin }, call) =>
       enter(target, true, call, async (agent, admitted, alongside) => {
-        const wanted = { media: mediaOf(question.attachments), mediaParam: 'attachments' };
-        const models = fittingModels(modelsOf(agent, model), wanted, deps.models.unsupported);
+        const models = modelsTaking(modelsOf(agent, model), question.attachments, deps.models.unsupported);
         return converse({ target, agent, models, question, origin, alongside, synthetic: true, isolated: true }, admitted, undefined);
       }),
   };

@@ -2,7 +2,7 @@ import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { answerBy, asked, call } from '../run/testing/delegation-model.ts';
 
-const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } };
+const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'supervisor' as const } } };
 
 test('with injection a message reaches the run at its next step, fenced, at most once in two seconds over all sockets', async () => {
   await using server = await startTestServer({ config: { agents, security: { agentToAgent: { steerInject: true } } } });

@@ -137,8 +137,15 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
   tool_timeout: { detail: (cause) => `${tool(cause)} did not return in time.`, steps: () => ['gatehouse trace REF'] },
   tool_failed: { detail: (cause) => `${tool(cause)} failed: ${cause.where ?? 'unknown'}.`, steps: () => ['gatehouse trace REF shows its error'] },
   delivery_failed: {
-    detail: ({ subject = '' }) => `A delivery failed: ${subject}.`,
-    steps: () => ['gatehouse webhooks deliveries', 'gatehouse inbox'],
+    detail: ({ subject = '', where }) => `A delivery failed: ${subject}${where === undefined ? '' : ` (${where})`}.`,
+    steps: ({ subject = '' }) =>
+      subject.startsWith('ob_')
+        ? ['gatehouse channels deliveries', `gatehouse channels resend ${subject}`]
+        : ['gatehouse webhooks deliveries', 'gatehouse inbox'],
+  },
+  delivery_waiting: {
+    detail: ({ subject = '', count = 1 }) => `${count} ${count === 1 ? 'part' : 'parts'} of the answer wait to be sent by the channel ${subject}.`,
+    steps: ({ subject = '' }) => ['gatehouse channels list', `gatehouse channels deliveries ${subject} --state pending`],
   },
   wake_gate_failed_open: {
     detail: ({ subject = 'a job' }) => `The wake gate of ${subject} failed, so the job ran without it.`,
@@ -148,8 +155,15 @@ export const advice: Readonly<Record<RootCauseCode, Advice>> = {
     detail: (cause) => `${model(cause)} served the turn with less than configured: ${cause.where ?? 'model'}.`,
     steps: () => ['gatehouse providers list', 'gatehouse models'],
   },
-  terminal_drive_opened_without_task: { detail: () => 'A terminal drive was opened without a task.', steps: () => ['gatehouse runs'] },
-  terminal_drive_evicted: { detail: () => 'A terminal drive was evicted.', steps: () => ['gatehouse runs'] },
+  terminal_drive_opened_without_task: {
+    detail: ({ subject = 'A session' }) =>
+      `${subject}: the terminal session was opened and left open, without any input and without a background task.`,
+    steps: ({ subject = 'ID' }) => ['gatehouse runs background', `gatehouse runs stop ${subject}`],
+  },
+  terminal_drive_evicted: {
+    detail: ({ subject = 'A session' }) => `${subject}: the terminal session was ended, because nobody had used it for a while.`,
+    steps: () => ['Raise `exec.terminalIdleMs`'],
+  },
   learned_skill_failing: {
     detail: ({ subject = '', count = 1 }) => `The skill "${subject}" was used; its last ${count} turns failed.`,
     steps: ({ subject = 'NAME' }) => [`gatehouse skills show ${subject}`],

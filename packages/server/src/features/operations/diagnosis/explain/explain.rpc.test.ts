@@ -1,7 +1,7 @@
 import { rootCauses, type RootCauseCode, unusedRootCauses } from '@gatehouse/contract';
 import { sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { failedCall, makeRecord, refOf, type RecordSpec, storeRecords } from '../testing/records.ts';
+import { failedCall, makeRecord, refOf, type RecordSpec, storePart, storeRecords } from '../testing/records.ts';
 import { stagedFailures } from '../testing/staged-failures.ts';
 import { rules } from './rules/rules.ts';
 
@@ -47,6 +47,7 @@ test('every code has a rule, or a reason why it has none, and is staged here or 
     'graph_node_failed',
     'approval_expired',
     'learned_skill_failing',
+    'delivery_waiting',
   ];
   const ruled = new Set<string>(rules.map(({ code }) => code));
   const staged = new Set<string>([...stagedFailures.flatMap(({ code }) => (code === null ? [] : [code])), ...stagedElsewhere]);
@@ -237,6 +238,32 @@ test('a failing skill is named when nothing else explains the turn', async () =>
   const codeOf = async (name: string) => JSON.parse(await explainText({ sessionKey: (await stage(used(name))).sessionKey })).likelyRootCause?.code;
   expect(await codeOf('sums')).toBe('learned_skill_failing');
   expect(await codeOf('tables')).toBeUndefined();
+});
+
+test('what became of the answer in a chat is a reason, also after somebody decided about it', async () => {
+  const codeAndDetail = async (sessionKey: string) => {
+    const text = await explainText({ sessionKey });
+    expect(text).not.toContain('CANARY');
+    const { code, detail, suggestedNextSteps } = JSON.parse(text).likelyRootCause ?? {};
+    return [code, detail, suggestedNextSteps];
+  };
+  const sent = async (state: string, ...more: readonly RecordSpec[]) => {
+    const { sessionKey, conversationRef, records } = await stage({}, ...more);
+    await storePart(server, { id: `ob_${state}-01`, state, createdAtMs: 1, conversationRef, turnId: records[0]?.id ?? '' });
+    return codeAndDetail(sessionKey);
+  };
+  const failed: RecordSpec = { kind: 'delivery', outcome: 'failed', endReason: 'unknown', refs: { deliveryId: 'ob_accepted-01' } };
+  expect(await sent('accepted', failed)).toEqual([undefined, undefined, undefined]);
+  expect(await sent('pending')).toEqual([
+    'delivery_waiting',
+    '1 part of the answer wait to be sent by the channel net.',
+    ['gatehouse channels list', 'gatehouse channels deliveries net --state pending'],
+  ]);
+  expect(await sent('unknown')).toEqual([
+    'delivery_failed',
+    'A delivery failed: ob_unknown-01 (unknown).',
+    ['gatehouse channels deliveries', 'gatehouse channels resend ob_unknown-01'],
+  ]);
 });
 
 test('steps that were not kept show as a difference to the counts of the record', async () => {

@@ -20,6 +20,8 @@ export interface DurableRows {
   /** Skills of the agent whose latest turns failed, with how many in a row. */
   readonly failingSkills: readonly { readonly name: string; readonly failures: number }[];
   readonly hasMemories: boolean;
+  /** Parts of the answer that go to a chat. */
+  readonly deliveries: readonly { readonly id: string; readonly instance: string; readonly state: string }[];
 }
 
 export interface RunFacts {

@@ -97,6 +97,16 @@ const oneMemory = query<{ agentId: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('memory').select('id').where('agentId', '=', p('agentId')).limit(1),
 );
 
+const deliveriesOf = query<{ conversationRef: string; turnId: string }, DurableRows['deliveries'][number]>(({ db, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(['id', 'instance', 'state'])
+    .where('conversationRef', '=', p('conversationRef'))
+    .where('turnId', '=', p('turnId'))
+    .orderBy('id')
+    .limit(200),
+);
+
 export async function readDurableRows(tx: Tx, about: About): Promise<DurableRows> {
   const { conversationRef, agentId, rootRunId } = about;
   const own = conversationRef === null ? undefined : await tx.get(ownRun, { conversationRef });
@@ -115,6 +125,7 @@ export async function readDurableRows(tx: Tx, about: About): Promise<DurableRows
     leases: rootRunId === null ? [] : await tx.all(leasesOf, { rootRunId }),
     failedNodes: nodes,
     failingSkills: skills.map(({ name, streak }) => ({ name, failures: -streak })),
+    deliveries: conversationRef === null || about.turnId === undefined ? [] : await tx.all(deliveriesOf, { conversationRef, turnId: about.turnId }),
     hasMemories: agentId !== null && (await tx.get(oneMemory, { agentId })) !== undefined,
   };
 }

@@ -20,9 +20,27 @@ export interface HealthFacts {
   readonly authored: { readonly small: ValidCounts; readonly frontier: ValidCounts };
   readonly gates: readonly ({ readonly agentId: string } & GateCounts)[];
   readonly autonomy: AutonomyCounts | undefined;
+  readonly transports: TransportFacts;
+  readonly deliveries: DeliveryCounts;
   /** Records whose steps were read, and those that were not. */
   readonly read: number;
   readonly skipped: number;
+}
+
+/** Names of the channels that need attention. */
+export interface TransportFacts {
+  readonly down: readonly string[];
+  readonly silent: readonly string[];
+  readonly paused: readonly string[];
+}
+
+/** Messages to chats, by part. */
+export interface DeliveryCounts {
+  /** Rejected or expired. */
+  readonly dead: number;
+  readonly unknown: number;
+  /** Pending for longer than is usual. */
+  readonly waiting: number;
 }
 
 export interface SessionCounts {

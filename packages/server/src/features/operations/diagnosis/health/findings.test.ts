@@ -24,10 +24,14 @@ const quiet: HealthFacts = {
   authored: { small: { total: 0, valid: 0 }, frontier: { total: 0, valid: 0 } },
   gates: [],
   autonomy: undefined,
+  transports: { down: [], silent: [], paused: [] },
+  deliveries: { dead: 0, unknown: 0, waiting: 0 },
   read: 0,
   skipped: 0,
 };
 
+const transports = (given: Partial<HealthFacts['transports']>): Partial<HealthFacts> => ({ transports: { ...quiet.transports, ...given } });
+const deliveries = (given: Partial<HealthFacts['deliveries']>): Partial<HealthFacts> => ({ deliveries: { ...quiet.deliveries, ...given } });
 const sessions = (total: number, degraded: number, delivered = 0): SessionCounts => ({ total, degraded, delivered });
 const autonomy = (given: Partial<AutonomyCounts>): Partial<HealthFacts> => ({
   autonomy: {
@@ -76,6 +80,12 @@ const thresholds: readonly (readonly [HealthFindingCode, Partial<HealthFacts>, P
   ['autonomy_killed', autonomy({ killed: 0 }), autonomy({ killed: 1 })],
   ['autonomy_denial_breaker', autonomy({ denialBreakerTrips: 0 }), autonomy({ denialBreakerTrips: 1 })],
   ['autonomy_budget_breach', autonomy({ budgetBreaches: 0 }), autonomy({ budgetBreaches: 1 })],
+  ['channel_down', {}, transports({ down: ['net'] })],
+  ['channel_inbound_silent', {}, transports({ silent: ['net'] })],
+  ['channel_breaker_open', {}, transports({ paused: ['net'] })],
+  ['delivery_dead_letters', {}, deliveries({ dead: 1 })],
+  ['delivery_unknown', {}, deliveries({ unknown: 1 })],
+  ['delivery_waiting', {}, deliveries({ waiting: 1 })],
   ['orchestrate_efficiency', { orchestrate: { total: 4, failed: 4 } }, { orchestrate: { total: 5, failed: 3 } }],
   ['orchestrate_efficiency', { orchestrate: { total: 100, failed: 49 } }, { orchestrate: { total: 100, failed: 50 } }],
   ['cron_wake_gate_efficiency', gate(19, 0, 0), gate(20, 0, 0)],

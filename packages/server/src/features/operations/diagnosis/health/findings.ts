@@ -1,4 +1,5 @@
 import type { HealthFindingCode, ResultInput } from '@gatehouse/contract';
+import { channelChecks } from './channel-findings.ts';
 import type { HealthFacts, SessionCounts } from './facts.ts';
 import { gateTotals, pipelineGate } from './gates.ts';
 
@@ -146,6 +147,7 @@ const standing: readonly (readonly [HealthFindingCode, Check])[] = [
   ['autonomy_killed', autonomyCount('killed', 'root runs were killed', 'gatehouse audit --action run.kill')],
   ['autonomy_denial_breaker', autonomyCount('denialBreakerTrips', 'turns were stopped for repeated denials', 'gatehouse approvals')],
   ['autonomy_budget_breach', autonomyCount('budgetBreaches', 'root runs reached their budget', 'gatehouse usage --by agent')],
+  ...channelChecks,
   ['orchestrate_efficiency', scripts],
   ['cron_wake_gate_efficiency', wakeGates],
   ['pipeline_authoring', authoring],

@@ -1,6 +1,6 @@
 import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { canary, failedCall, makeRecord, refOf, type RecordSpec, storeRecords } from '../testing/records.ts';
+import { canary, failedCall, makeRecord, refOf, type RecordSpec, storePart, storeRecords } from '../testing/records.ts';
 import { findingCodes } from './findings.ts';
 
 const clock = createStepClock();
@@ -102,11 +102,13 @@ test('many problems at the same time are all found, in the order of precedence, 
     ...records(20, { kind: 'pipeline', endReason: null, facts: { tier: 'small', valid: false }, conversationRef: undefined }),
     record({ kind: 'pipeline', endReason: null, facts: { tier: 'frontier', valid: true }, conversationRef: undefined }),
   );
+  for (const state of ['rejected', 'unknown', 'pending']) await storePart(server, { state, createdAtMs: startedAtMs });
   const report = await health();
   expect(report.likelyRootCause?.code).toBe('system_autonomy_degradation');
   const codes = report.findings.map(({ code }) => code);
   expect(codes.slice(0, 3)).toEqual(['system_autonomy_degradation', 'system_high_degraded_rate', 'system_acute_degradation']);
-  expect(codes.toSorted()).toEqual(findingCodes.toSorted());
+  // Those of transports are about connections, which are staged below.
+  expect(codes.toSorted()).toEqual(findingCodes.filter((code) => !code.startsWith('channel_')).toSorted());
   expect(report.truncations).toEqual([]);
   expect(report).toMatchObject({
     breakerTripTotal: 3,
@@ -127,6 +129,33 @@ test('many problems at the same time are all found, in the order of precedence, 
   const text = JSON.stringify(report);
   expect(JSON.stringify(await health())).toBe(text);
   expect(text).not.toContain('CANARY');
+});
+
+test('messages to chats are found at their thresholds, and only in the window', async () => {
+  const found = async () => (await health()).findings.map(({ code, count, hint }) => [code, count, hint]);
+  const minuteMs = 60_000;
+  await storePart(server, { state: 'pending', createdAtMs: clock.now() - 9 * minuteMs });
+  await storePart(server, { state: 'expired', createdAtMs: clock.now() - 30 * hourMs });
+  await storePart(server, { state: 'accepted', createdAtMs: clock.now() - hourMs });
+  expect(await found()).toEqual([]);
+  clock.advance(minuteMs);
+  await storePart(server, { state: 'expired', createdAtMs: clock.now() - 2 * hourMs });
+  await storePart(server, { state: 'unknown', createdAtMs: clock.now() - 900 * hourMs });
+  expect(await found()).toEqual([
+    ['delivery_dead_letters', 1, 'gatehouse channels deliveries'],
+    ['delivery_unknown', 1, 'gatehouse channels deliveries --state unknown'],
+    ['delivery_waiting', 1, 'gatehouse channels deliveries --state pending'],
+  ]);
+});
+
+test('a channel that does not connect is down after five minutes, and one that is disabled never is', async () => {
+  const irc = (enabled: boolean) => ({ type: 'irc' as const, enabled, host: '127.0.0.1', port: 1, tls: false, nick: 'gate' });
+  await using other = await startTestServer({ clock, config: { channels: { net: irc(true), off: irc(false) } } });
+  const found = async () => (await other.client.call('obs.system.health', {})).findings;
+  await expect.poll(async () => (await other.client.call('channels.get', { channel_type: 'irc', channel_instance_id: 'net' })).state).toBe('errored');
+  expect(await found()).toEqual([]);
+  clock.advance(5 * 60_000);
+  expect(await found()).toMatchObject([{ code: 'channel_down', count: 1, detail: 'Not connected: net.', hint: 'gatehouse channels list' }]);
 });
 
 test('only administrators of all agents see it', async () => {

@@ -1,6 +1,7 @@
 import { operation, type Tx } from '../../../../kernel/db/operation.ts';
 import { countFact, openRow, recordColumns, type StoredRecord, type TraceRow } from '../records.ts';
 import { readAutonomy } from './autonomy-store.ts';
+import { readDeliveries, readSilent } from './channel-store.ts';
 import type { GateCounts, HealthFacts, SessionCounts, ValidCounts } from './facts.ts';
 
 const hourMs = 3_600_000;
@@ -11,6 +12,12 @@ const pageRows = 500;
 export interface HealthInput {
   readonly untilMs: number;
   readonly windowHours: number;
+  readonly channels: {
+    readonly down: readonly string[];
+    readonly paused: readonly string[];
+    /** Connected ones: only these can be silent. */
+    readonly connected: readonly string[];
+  };
 }
 
 interface Window {
@@ -201,7 +208,7 @@ function causesOf(rows: readonly LastTurn[]): Record<string, number> {
 const named = (rows: readonly { readonly name: string | null }[]) => rows.flatMap(({ name }) => (name === null ? [] : [name]));
 
 /** Reads the sums of a window. */
-export const readHealth = operation('diagnosis.health', async (tx, { untilMs, windowHours }: HealthInput): Promise<HealthFacts> => {
+export const readHealth = operation('diagnosis.health', async (tx, { untilMs, windowHours, channels }: HealthInput): Promise<HealthFacts> => {
   const window = { fromMs: untilMs - Math.round(windowHours * hourMs), untilMs };
   const sessions = await readSessions(tx, window);
   const groups = await readGroups(tx, window);
@@ -231,6 +238,12 @@ export const readHealth = operation('diagnosis.health', async (tx, { untilMs, wi
     authored: steps.authored,
     gates: [...steps.gates].toSorted(byName).map(([agentId, counts]) => ({ agentId, ...counts })),
     autonomy: await readAutonomy(tx, window, steps.events, steps.breakerTrips),
+    transports: {
+      down: channels.down,
+      paused: channels.paused,
+      silent: channels.connected.length === 0 ? [] : (await readSilent(tx, untilMs)).filter((name) => channels.connected.includes(name)),
+    },
+    deliveries: await readDeliveries(tx, window),
     read: steps.read,
     skipped: Math.max(0, sumOf(groups, 'count') - steps.read),
   };

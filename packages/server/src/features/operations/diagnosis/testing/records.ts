@@ -1,5 +1,5 @@
 import type { TraceRecord } from '@gatehouse/contract';
-import { telemetrySql, type TestServer } from '@gatehouse/testkit';
+import { sql, telemetrySql, type TestServer } from '@gatehouse/testkit';
 import type { EndedRecord } from '../../traces/api.ts';
 import { toRow } from '../../traces/record-row.ts';
 
@@ -70,4 +70,37 @@ export async function storeRecords({ homeDir }: Pick<TestServer, 'homeDir'>, ...
     const columns = row.map(([name]) => snake(name)).join(', ');
     await telemetrySql(homeDir, `INSERT INTO trace_record (${columns}) VALUES (${row.map(() => '?').join(', ')})`, ...row.map(([, value]) => value));
   }
+}
+
+let parts = 0;
+
+/** Stores one part of a message to a chat, past the server. */
+export async function storePart(
+  { homeDir }: Pick<TestServer, 'homeDir'>,
+  given: { readonly state: string; readonly createdAtMs: number; readonly conversationRef?: string; readonly turnId?: string; readonly id?: string },
+): Promise<void> {
+  parts += 1;
+  const isOpen = given.state === 'pending' || given.state === 'sending';
+  const row = {
+    id: `ob_${parts}-01`,
+    opKey: `staged:${parts}`,
+    part: 1,
+    parts: 1,
+    digest: '',
+    instance: 'net',
+    channelType: 'irc',
+    conversationId: 'ada',
+    conversationKind: 'direct',
+    text: canary,
+    attempts: 1,
+    notBeforeMs: Number.MAX_SAFE_INTEGER,
+    expiresAtMs: Number.MAX_SAFE_INTEGER,
+    error: canary,
+    agentId: 'default',
+    principalId: 'token:root',
+    endedAtMs: isOpen ? null : given.createdAtMs,
+    ...given,
+  };
+  const columns = Object.keys(row).map(snake);
+  await sql(homeDir, `INSERT INTO outbound_message (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`, ...Object.values(row));
 }

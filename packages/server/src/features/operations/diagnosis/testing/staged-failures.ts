@@ -39,6 +39,11 @@ const failed = (kind: string, endReason: string, steps: readonly StepSpec[] = []
 const times = (count: number, step: StepSpec) => Array.from({ length: count }, () => step);
 const offLoad = (chars: number): StepSpec => ({ kind: 'off_load', name: 'web_fetch', facts: { chars, pointer: '.gatehouse/offload/a' } });
 const recall = (facts: NonNullable<StepSpec['facts']>): StepSpec => ({ kind: 'recall', name: 'memory', facts });
+const terminal = (action: string, terminalId = 'term_1', isOpen = true): StepSpec => ({
+  kind: 'tool',
+  name: 'terminal',
+  facts: { action, terminalId, isOpen },
+});
 const denied = (kind: string): StepSpec => ({ ...failedCall('write', kind), outcome: 'denied' });
 const script = (facts: NonNullable<StepSpec['facts']>): StepSpec => ({ ...failedCall('orchestrate'), facts });
 
@@ -223,6 +228,43 @@ export const stagedFailures: readonly StagedFailure[] = [
     title: 'a known outcome',
     code: null,
     records: [{ steps: [{ kind: 'outcome', name: 'turn', facts: { resolved: true, outcome: 'success', sources: 'feedback' } }] }],
+  },
+  {
+    title: 'a terminal session that was opened and left alone',
+    code: 'terminal_drive_opened_without_task',
+    records: [{ steps: [terminal('open'), terminal('open', 'term_2'), terminal('type', 'term_2')] }],
+  },
+  { title: 'a terminal session that the turn used', code: null, records: [{ steps: [terminal('open'), terminal('wait')] }] },
+  { title: 'a terminal program that ended at once', code: null, records: [{ steps: [terminal('open', 'term_1', false)] }] },
+  {
+    title: 'a terminal session that a background task waits for',
+    code: null,
+    records: [{ steps: [terminal('open'), { kind: 'tool', name: 'terminal', outcome: 'background' }] }],
+  },
+  {
+    title: 'a terminal session that was evicted',
+    code: 'terminal_drive_evicted',
+    records: [
+      { traceId: 'ab'.repeat(16), steps: [terminal('open'), terminal('type')] },
+      {
+        kind: 'background',
+        traceId: 'ab'.repeat(16),
+        outcome: 'cancelled',
+        endReason: 'evicted',
+        refs: { terminalId: 'term_1' },
+        facts: { tool: 'terminal', event: 'evicted' },
+      },
+    ],
+  },
+  {
+    title: 'a turn that met an evicted terminal session',
+    code: 'terminal_drive_evicted',
+    records: [{ steps: [{ kind: 'tool', name: 'terminal', facts: { action: 'read', terminalId: 'term_1', isOpen: false, isEvicted: true } }] }],
+  },
+  {
+    title: 'a background task that ended for another reason',
+    code: null,
+    records: [{}, { kind: 'background', outcome: 'cancelled', endReason: 'cancelled', facts: { tool: 'terminal' } }],
   },
   { title: 'a failure before a turn that went well', code: null, records: [failed('auth', 'error', attempt('auth')), {}] },
   { title: 'a turn that went well', code: null, records: [{ steps: [{ kind: 'tool', name: 'read' }] }] },

@@ -13,8 +13,8 @@ export interface ReportsDeps extends Core {
   readonly agents: BillingDeps['agents'];
   readonly usage: BillingDeps['usage'];
   readonly events: Pick<EventsApi, 'digest' | 'lastId'>;
-  /** Resolves when the trace records of ended work are stored. */
-  readonly flushTraces: () => Promise<void>;
+  /** Stores the trace records of ended work; resolves to false when the database did not accept them. */
+  readonly flushTraces: () => Promise<boolean>;
   /** Time zone of the hours of a day. */
   readonly zone: Live<string>;
   readonly retentionDays: Live<number>;

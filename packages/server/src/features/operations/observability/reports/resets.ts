@@ -10,6 +10,13 @@ import { readResets, recordReset } from './store.ts';
 
 /** Few enough that no other write waits for long. */
 const dropRows = 200;
+const retryAfterMs = 5_000;
+
+const refused = (what: string, cause?: unknown) =>
+  new AppError('unavailable', `The file of telemetry accepts no writes, such as on a full disk: ${what}. Free space, then reset again`, {
+    retryAfterMs,
+    cause,
+  });
 
 /** Returns where a view of data begins that is asked for since a duration ago. */
 export type ViewStart = (
@@ -25,8 +32,8 @@ export type ViewStart = (
 }>;
 
 export interface ResetsDeps extends Core {
-  /** Resolves when the records of ended work are stored. */
-  readonly flush: () => Promise<void>;
+  /** Stores the records of ended work; resolves to false when the database did not accept them. */
+  readonly flush: () => Promise<boolean>;
   readonly clearChannels: () => Promise<number>;
   readonly newestEvent: () => number;
 }
@@ -57,7 +64,8 @@ export function createResets(deps: ResetsDeps): {
   async function reset(tables: readonly ResetTarget[], call: CallContext): Promise<Record<ResetTarget, number>> {
     refuseAgents(call);
     if (call.identity.agents !== undefined) throw new AppError('denied', 'A token that is limited to some agents cannot reset data of all');
-    await deps.flush();
+    // What is stored later would appear after the reset, as if it were new.
+    if (!(await deps.flush())) throw refused('nothing was reset');
     const atMs = clock.now();
     const record = await db.read(newestRecord, {});
     const event = deps.newestEvent();
@@ -67,7 +75,11 @@ export function createResets(deps: ResetsDeps): {
     await db.write(recordReset, { marks, audit });
     announceAudit(bus, audit);
     const deleted = { token_usage: 0, delivery: 0, diagnostics: 0, channels: 0, traces: 0 };
-    for (const table of tables) deleted[table] = await drop(table, record);
+    try {
+      for (const table of tables) deleted[table] = await drop(table, record);
+    } catch (error) {
+      throw refused('views begin with this reset, but older rows remain', error);
+    }
     return deleted;
   }
 

@@ -44,11 +44,24 @@ function toolFailed({ tools, isFine }: Case): Match | undefined {
   return failed && { subject: failed.step.name, where: kindOf(failed.step) };
 }
 
-function deliveryFailed({ steps, records }: Case): Match | undefined {
+const undelivered: ReadonlySet<string> = new Set(['rejected', 'expired', 'unknown']);
+const waiting: ReadonlySet<string> = new Set(['pending', 'sending', 'held']);
+
+function deliveryFailed({ steps, records, rows }: Case): Match | undefined {
   const step = steps.findLast((one) => one.step.kind === 'delivery' && one.step.outcome === 'error');
   if (step !== undefined) return { subject: step.step.name };
-  const record = records.findLast(({ kind, outcome }) => kind === 'delivery' && outcome === 'failed');
-  return record && { subject: record.refs['deliveryId'] ?? record.id };
+  // A person may have sent it again, or settled it, since then.
+  const row = rows.deliveries.find(({ state }) => undelivered.has(state));
+  if (row !== undefined) return { subject: row.id, where: row.state };
+  const known = new Set<string | undefined>(rows.deliveries.map(({ id }) => id));
+  const record = records.findLast(({ kind, outcome, refs }) => kind === 'delivery' && outcome === 'failed' && !known.has(refs['deliveryId']));
+  return record && { subject: record.refs['deliveryId'] ?? record.id, where: record.endReason ?? undefined };
+}
+
+function deliveryWaiting({ rows }: Case): Match | undefined {
+  const open = rows.deliveries.filter(({ state }) => waiting.has(state));
+  const [first] = open;
+  return first && { subject: first.instance, count: open.length };
 }
 
 function gateFailedOpen({ records }: Case): Match | undefined {
@@ -59,6 +72,30 @@ function gateFailedOpen({ records }: Case): Match | undefined {
 function servedBelow({ focus }: Case): Match | undefined {
   const what = textFact(focus?.facts['servedBelowConfigured']);
   return what === undefined ? undefined : { subject: focus?.model ?? undefined, where: what };
+}
+
+const isTerminal = ({ step }: CaseStep) => step.name === 'terminal';
+
+/** A session that the turn opened and left alone: it waits for nothing, and nobody is notified of its end. */
+function openedWithoutTask({ tools, focus }: Case): Match | undefined {
+  const own = tools.filter((call) => isTerminal(call) && call.record.traceId === focus?.traceId);
+  if (own.some(({ step }) => step.outcome === 'background')) return undefined;
+  const sessionOf = ({ step }: CaseStep) => textFact(step.facts?.['terminalId']);
+  const left = own.find(
+    (call) =>
+      call.step.facts?.['action'] === 'open' &&
+      call.step.facts['isOpen'] === true &&
+      own.filter((one) => sessionOf(one) === sessionOf(call)).length === 1,
+  );
+  return left && { subject: sessionOf(left) };
+}
+
+function evicted({ tools, records }: Case): Match | undefined {
+  const record = records.findLast(({ kind, facts }) => kind === 'background' && facts['tool'] === 'terminal' && facts['event'] === 'evicted');
+  const subject =
+    record?.refs['terminalId'] ??
+    textFact(tools.findLast((call) => isTerminal(call) && call.step.facts?.['isEvicted'] === true)?.step.facts?.['terminalId']);
+  return subject === undefined ? undefined : { subject };
 }
 
 function skillFailing({ steps, rows, focus }: Case): Match | undefined {
@@ -98,8 +135,11 @@ export const otherRules: readonly Rule[] = [
   { code: 'tool_timeout', find: toolTimeout },
   { code: 'tool_failed', find: toolFailed },
   { code: 'delivery_failed', find: deliveryFailed },
+  { code: 'delivery_waiting', find: deliveryWaiting },
   { code: 'wake_gate_failed_open', find: gateFailedOpen },
   { code: 'served_below_configured', find: servedBelow },
+  { code: 'terminal_drive_evicted', find: evicted },
+  { code: 'terminal_drive_opened_without_task', find: openedWithoutTask },
   { code: 'learned_skill_failing', find: skillFailing },
   { code: 'synthesis_abstained_low_capability', find: abstained },
   { code: 'recall_miss', find: recallMiss },

@@ -11,7 +11,7 @@ export function createContextReports({
 }: {
   readonly db: Db;
   /** Resolves when the records of ended turns are stored. */
-  readonly flush: () => Promise<void>;
+  readonly flush: () => Promise<unknown>;
 }): HandlersOf<'obs.context.pipeline' | 'obs.context.dag'> {
   return {
     'obs.context.pipeline': async ({ agentId, limit, includeSynthetic }, call) => {

@@ -17,7 +17,7 @@ export function createDeliveryReports({
   readonly db: Db;
   readonly since: ViewStart;
   /** Resolves when the records of ended work are stored. */
-  readonly flush: () => Promise<void>;
+  readonly flush: () => Promise<unknown>;
 }): HandlersOf<'obs.delivery.recent' | 'obs.delivery.stats'> {
   async function filterOf(
     { sinceMs, includeSynthetic }: { readonly sinceMs?: number | undefined; readonly includeSynthetic: boolean },

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../../kernel/clock.ts';
+import { findProgram } from '../../../../kernel/find-program.ts';
+import { type Jail, openJail } from '../../../../kernel/jail.ts';
+import { silentLog } from '../../../../kernel/log.ts';
+import { sniff } from '../sniff.ts';
+import { estimateSeconds } from './duration.ts';
+import { createLocalPrograms } from './local-programs.ts';
+
+const { signal } = new AbortController();
+const missing = ['espeak-ng', 'ffmpeg', 'bwrap'].filter((name) => findProgram(name) === undefined);
+const spoken = { text: 'Good morning. It is seven o’clock.', voice: 'en', format: 'wav', speed: undefined, timeoutMs: 30_000, signal } as const;
+
+describe.skipIf(missing.length > 0)(`espeak-ng and ffmpeg in the jail${missing.length > 0 ? ` (not installed: ${missing.join(', ')})` : ''}`, () => {
+  let jail: Jail;
+  beforeAll(async () => {
+    jail = await openJail({ clock: systemClock, log: silentLog });
+  });
+  afterAll(() => jail[Symbol.asyncDispose]());
+  const programs = () => createLocalPrograms({ clock: systemClock, jail: async () => jail });
+
+  test('speak, and convert to what chats take', async () => {
+    const wav = await programs().speak(spoken);
+    expect(await sniff(wav)).toEqual({ mimeType: 'audio/wav', extension: 'wav' });
+    const seconds = estimateSeconds(wav, 'audio/wav');
+    expect(seconds).toBeGreaterThan(1);
+    for (const [format, mimeType] of [
+      ['opus', 'audio/ogg'],
+      ['mp3', 'audio/mpeg'],
+    ] as const) {
+      const sound = await programs().convert(wav, format, signal);
+      expect((await sniff(sound))?.mimeType).toBe(mimeType);
+      expect(sound.length).toBeLessThan(wav.length / 3);
+      if (format === 'opus') expect(Math.abs(estimateSeconds(sound, mimeType) - seconds)).toBeLessThan(0.1);
+    }
+  });
+
+  test('refuse what is not sound, and stop when the call ends', async () => {
+    await expect(programs().convert(Buffer.from('this is not sound'), 'opus', signal)).rejects.toMatchObject({ code: 'unavailable' });
+    const controller = new AbortController();
+    const speaking = programs().speak({ ...spoken, text: 'a long text. '.repeat(20_000), signal: controller.signal });
+    controller.abort();
+    await expect(speaking).rejects.toMatchObject({ kind: 'aborted' });
+  });
+
+  test('take a voice for an argument, not for an option or a file', async () => {
+    await expect(programs().speak({ ...spoken, voice: '/etc/passwd' })).rejects.toMatchObject({ kind: 'server' });
+  });
+});
+
+test('what is not installed is named', async () => {
+  const programs = createLocalPrograms({ clock: systemClock, jail: () => Promise.reject(new Error('not needed')), find: () => undefined });
+  expect(programs.canConvert()).toBe(false);
+  await expect(programs.speak(spoken)).rejects.toMatchObject({ message: 'espeak-ng is not installed on this machine' });
+  await expect(async () => programs.convert(Buffer.alloc(4), 'mp3', signal)).rejects.toMatchObject({ code: 'unavailable' });
+});

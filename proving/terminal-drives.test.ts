@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { findCommand } from '../tools/system-packages.mjs';
+import { proveTerminalDrives } from './terminal-drives.ts';
+
+test.skipIf(findCommand('bwrap') === undefined)('a scripted model drives a Python session to its end', async () => {
+  const { wrong } = await proveTerminalDrives({ rounds: 1, programs: ['python3'] });
+  expect(wrong).toEqual([]);
+});
+
+test.skipIf(findCommand('bwrap') === undefined)('a build that takes an earlier prompt for the answer is caught', async () => {
+  const { wrong } = await proveTerminalDrives({ rounds: 1, programs: ['python3'], broken: 'terminal-without-mark' });
+  expect(wrong).toHaveLength(1);
+});
