@@ -22,8 +22,8 @@ describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ?
     const report = await proveStalledReaders({
       eventsPerSecond: 400,
       warmMs: 2_000,
-      fullMs: 15_000,
-      readersMs: 15_000,
+      readersMs: 60_000,
+      untilGrownMb: 24,
       turnsMs: 0,
       resumes: false,
       broken: 'no-reader-cap',

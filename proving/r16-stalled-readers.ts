@@ -46,14 +46,13 @@ export async function proveStalledReaders(options: {
   /** How long the event stream and the socket are waited for, which have 15 s, and then the streams of turns, which have 35; none when 0. */
   readonly readersMs: number;
   readonly turnsMs: number;
-  /** Time until memory is measured; 9 s by default. A build that cuts nobody grows as long. */
-  readonly fullMs?: number;
+  /** Measures memory again until it has grown this much, or `readersMs` are over: a build that cuts nobody grows without limit. */
+  readonly untilGrownMb?: number;
   /** False skips the check of what the cut reader missed, which takes seconds. */
   readonly resumes?: boolean;
   readonly broken?: string;
 }): Promise<R16Report> {
   const perSecond = options.eventsPerSecond ?? 1_000;
-  const measuredMs = options.fullMs ?? fullMs;
   const home = await makeHome();
   const port = await freePort();
   const provider = await startEchoProvider();
@@ -79,9 +78,13 @@ export async function proveStalledReaders(options: {
     const begun = performance.now();
     const reader = openEventReader({ port, token: daemon.token, stalled: true });
     const readers = { events: stalledOf(reader.socket), socket: stalledSocket(daemon) };
-    const meanwhile = await watch(daemon, healthy, measuredMs, readers);
-    const atFull = await memoryOf(daemon);
-    await watch(daemon, healthy, options.readersMs - measuredMs, readers);
+    const meanwhile = await watch(daemon, healthy, fullMs, readers);
+    let grown = growth(atFirst, await memoryOf(daemon));
+    while (grown.heldMb <= (options.untilGrownMb ?? -Infinity) && performance.now() < begun + options.readersMs) {
+      await watch(daemon, healthy, settledMs);
+      grown = growth(atFirst, await memoryOf(daemon));
+    }
+    if (options.untilGrownMb === undefined) await watch(daemon, healthy, begun + options.readersMs - performance.now(), readers);
     const eventsPerSecond = Math.round(((traffic.turns - turnsBefore) * eventsPerTurn * 1_000) / (performance.now() - begun));
     const resumed = options.resumes === false ? { events: 0, missing: 0, gaps: 0 } : await comeBack(daemon, reader, witness, traffic);
     await traffic.stop();
@@ -93,7 +96,7 @@ export async function proveStalledReaders(options: {
       beforeP99Ms: before.p99Ms,
       meanwhileP99Ms: meanwhile.p99Ms,
       middleSecond: { beforeP99Ms: before.middleP99Ms, meanwhileP99Ms: meanwhile.middleP99Ms },
-      grown: growth(atFirst, atFull),
+      grown,
       turnsGrown: turns?.grown,
       cutMs: { events: readers.events.cutMs, socket: readers.socket.cutMs, v1: turns?.v1, chat: turns?.chat },
       resumed,
