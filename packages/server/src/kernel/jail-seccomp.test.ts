@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { findCommand } from '../../../../tools/system-packages.mjs';
 import { systemClock } from './clock.ts';
@@ -165,7 +166,9 @@ describe.skipIf(findCommand('bwrap') === undefined)('in a jail', () => {
 m = mmap.mmap(-1, 4096, prot=7)
 m.write(bytes.fromhex("b814000000cd80c3"))
 print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))(), flush=True)`;
-    expect(await run(jail, ['/usr/bin/python3', '-c', program])).toMatchObject({ signal: 'SIGSYS', text: '' });
+    // Some virtual machines have no such calls: there the instruction alone kills a process, outside too.
+    const hasTable = spawnSync('/usr/bin/python3', ['-c', program]).signal !== 'SIGSEGV';
+    expect(await run(jail, ['/usr/bin/python3', '-c', program])).toMatchObject({ signal: hasTable ? 'SIGSYS' : 'SIGSEGV', text: '' });
   });
 
   it('everyday programs run', async () => {
