@@ -45,6 +45,7 @@ import { proveStorageFaults } from './r4-storage-faults.ts';
 import { proveFullDatabaseDisk } from './r36-full-disk.ts';
 import { provePostgresFaults } from './r36-postgres-faults.ts';
 import { proveOutage } from './r43-outage.ts';
+import { proveKilledBooks } from './killed-books.ts';
 import { proveKilledDelegation } from './r6-killed-delegation.ts';
 import { proveKilledTurns } from './r6-killed-turns.ts';
 import { proveClaimedOnce } from './r7-claimed-once.ts';
@@ -227,6 +228,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'unlocked-boot': (seed) => hammered('unlocked-boot', seed, ['boots'], /which was claimed after/),
   'unlocked-claims': (seed) => hammered('unlocked-claims', seed, ['claims', 'take-overs'], /at the same fence|instead of 1/),
   'unlocked-fence': (seed) => hammered('unlocked-fence', seed, ['slow owners'], /was taken over, and then/),
+  'unnoted-calls': () => wrongOf(proveKilledBooks({ broken: 'unnoted-calls' }), /^after the kills/),
   'unsigned-timestamp-trust': async (seed) => (await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' })).unalarmed,
   'wait-as-attempt': () => wrongOf(proveOutage({ ...fewJobs, broken: 'wait-as-attempt' })),
 };

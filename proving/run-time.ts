@@ -4,6 +4,7 @@ import { proveStopUnderLoad } from './r12-stop-under-load.ts';
 import { proveSentOnce } from './r2-sent-once.ts';
 import { proveClaimedOnce } from './r7-claimed-once.ts';
 import { proveOutage } from './r43-outage.ts';
+import { proveKilledBooks } from './killed-books.ts';
 import { proveVirtualWeek } from './r40-virtual-week.ts';
 import { proveMissed } from './r8-missed.ts';
 import { killPoints, proveKilledTurns } from './r6-killed-turns.ts';
@@ -36,6 +37,17 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.kills} kills at ${killPoints.length} points: ${report.resumed} resumed, ${report.unknown} marked unknown, ${gone.length} silently gone, ${wrong.length} done twice or not at all, ${unannounced.length} unannounced`,
         caught: `no row of intents: ${broken.wrong.length} of ${broken.kills} done twice`,
         good: gone.length + wrong.length + unannounced.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'r6-books'() {
+      const { wrong, ...report } = await proveKilledBooks();
+      printFindings(wrong);
+      const broken = await proveKilledBooks({ broken: 'unnoted-calls' });
+      return {
+        promise: 'Reports count every model call that was answered, once, also those of killed turns',
+        figure: `${report.kills} kills, ${report.answered} answers: ${wrong.length} sums that differ from the journal of the provider`,
+        caught: `calls not noted: ${broken.wrong.length} sums differ`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
       };
     },
     async r7() {

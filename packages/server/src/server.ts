@@ -80,7 +80,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const outbox = wireOutbox(assembly);
   if (outbox.isNeeded()) await outbox.load();
   const inbox = createInbox({ ...core('inbox'), deliver: deliverToInbox, delivery: outbox.api });
-  const { autonomy, budgets } = await wireLimits(assembly, {
+  const { autonomy, budgets, openCalls } = await wireLimits(assembly, {
     agents: agents.api,
     owners: tokens.owners,
     models,
@@ -132,6 +132,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     lanes,
     autonomy,
     budgets,
+    openCalls,
     fence,
     memory: memory.recall,
     tooling,

@@ -92,12 +92,15 @@ export class ModelCalls {
     const progress = this.#progress;
     const { reservation } = plan;
     const callsBefore = progress.calls.length;
-    const { trace } = this.#input;
+    const { trace, made } = this.#input;
     const step = trace?.begin('model', namesOf(plan.models), { facts: this.#asked(plan) });
     let hung = false;
     let isSettled = false;
     try {
-      if (reservation?.stored !== undefined) await reservation.stored;
+      if (reservation?.stored !== undefined) {
+        await reservation.stored;
+        made?.begin();
+      }
       const call = {
         models: plan.models,
         agentId: this.#input.agentId,
@@ -106,6 +109,8 @@ export class ModelCalls {
         onAttempt: (attempt: Attempt) => {
           admission.observe(attempt);
           const record = toCallRecord(attempt, this.#input.synthetic === true ? 'evaluation' : (this.#input.operation ?? 'interactive'));
+          // First, so that nobody sees a result of the call that a kill could lose.
+          made?.add(record);
           progress.record(record);
           trace?.attempt(step, attempt, record);
           // Usage of a call that ended too late for its turn arrives after the settlement.
@@ -136,6 +141,7 @@ export class ModelCalls {
     } finally {
       for (const { event, model, failures } of admission.end(hung)) trace?.note('breaker', model, { event, failures });
       isSettled = true;
+      made?.settle();
       reservation?.settle(progress.calls.slice(callsBefore));
     }
   }

@@ -50,6 +50,8 @@ export interface TurnInput extends TurnAsk {
   readonly ledger?: TurnLedger | undefined;
   /** Operation that the calls are charged to; `interactive` when absent. */
   readonly operation?: OperationType | undefined;
+  /** Takes each model call as it ends. */
+  readonly made?: MadeCalls;
   /** Caps over agent and time; without it only `agent.budgets.perTurnTokens` applies. */
   readonly budget?: TurnBudget;
   /** The authority under which it acts, if not that of its origin. */
@@ -141,6 +143,15 @@ export interface CallRecord {
   readonly startedAtMs: number;
   readonly outcome: 'ok' | 'error';
   readonly responseId?: string;
+}
+
+/** Notes model calls when they end, so that a kill before they are booked does not lose them. */
+export interface MadeCalls {
+  /** A call begins whose reserve is stored. */
+  begin(): void;
+  add(record: CallRecord): void;
+  /** The call that began has ended, with or without an answer. */
+  settle(): void;
 }
 
 export type AnswerEnding = { readonly by: 'stop_sequence'; readonly sequence: string } | { readonly by: 'content_filter' };

@@ -1,4 +1,4 @@
-import { bookCalls } from './open-work.ts';
+import { bookCalls } from './book-calls.ts';
 import { callAlongside } from './commit-turn.ts';
 import type { WorkClaim } from '../features/unattended/durable/api.ts';
 import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/unattended/durable/store.ts';

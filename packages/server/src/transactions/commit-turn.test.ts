@@ -3,7 +3,8 @@ import { abortOpenTurns, bookWork, openWork } from './open-work.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import type { ReceiptRow } from '../features/conversations/receipts/api.ts';
 import type { ResponseRow } from '../features/conversations/responses/api.ts';
-import { OpenRow } from '../features/conversations/turns/running/turn-row.ts';
+import type { MadeCall, MadeWork } from '../features/access/budgets/api.ts';
+import { OpenRow, toCallRow } from '../features/conversations/turns/running/turn-row.ts';
 import { reserveForTurn, type TurnRow } from '../features/conversations/turns/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { keepReceipt } from '../features/conversations/receipts/store.ts';
@@ -153,6 +154,59 @@ test('the reserve of a turn whose process died is spent, in calls, turn and conv
   };
   expect(await db.read(spent, undefined)).toEqual(after);
   expect(await db.write(abortOpenTurns, { atMs: 10 })).toBe(0);
+  expect(await db.read(spent, undefined)).toEqual(after);
+});
+
+test('calls that a killed process had noted are booked once, at their price, and of the reserve what a running call may have cost', async () => {
+  const { id: turnId, agentId, principalId, conversationRef, startedAtMs } = turn;
+  const call = (costNano: number): MadeCall => ({
+    provider: 'p',
+    modelId: 'm',
+    operation: 'interactive',
+    usage: { input: costNano, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false },
+    cost: { input: costNano, output: 0, cacheRead: 0, cacheWrite: 0 },
+    savedNano: 0,
+    latencyMs: 3,
+    startedAtMs: 5,
+    outcome: 'ok',
+  });
+  const noted = (id: string, calls: readonly MadeCall[], isInFlight = false): MadeWork => ({
+    id,
+    agentId,
+    principalId,
+    conversationRef,
+    calls,
+    isInFlight,
+  });
+  // Committed, with one of two equal calls; without a row; with a row and a reserve, between calls and during one; from before the retention.
+  const row = toCallRow(call(7));
+  await db.write(commitTurn, { turn: { ...turn, state: 'completed', endedAtMs: 2 }, calls: [row, row, toCallRow(call(8))], conversation });
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_3', model: 'p/m', reservedNano: 500 } });
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_4', model: 'p/m', reservedNano: 500 } });
+  await endBoot(db, 'boot');
+  const made = [
+    noted(turnId, [call(7), call(7), call(8)]),
+    noted('tn_2', [call(9), call(9)]),
+    noted('tn_3', [call(100)]),
+    noted('tn_4', [call(100)], true),
+    noted('tn_5', [{ ...call(1), startedAtMs: 4 }]),
+  ];
+  expect(await db.write(abortOpenTurns, { atMs: 9, made, keptSinceMs: startedAtMs + 4 })).toBe(2);
+  const after = await db.read(spent, undefined);
+  expect(after.calls.map((one) => Object.values(one).join(' '))).toEqual([
+    ...[7, 7, 8].map((nano) => `tn_1 cv_1 p m interactive ok ${nano}`),
+    ...[9, 9].map((nano) => `tn_2 cv_1 p m interactive ok ${nano}`),
+    'tn_3 cv_1 p m interactive ok 100',
+    'tn_4 cv_1 p m interactive ok 100',
+    'tn_4 cv_1 p m interactive error 400',
+  ]);
+  expect(after.turns).toMatchObject([
+    { costNano: null },
+    { id: 'tn_3', costNano: 100, reservedNano: null },
+    { id: 'tn_4', costNano: 500, reservedNano: null },
+  ]);
+  expect(after.conversations).toEqual([{ ref: 'cv_1', inputTokens: 1 + 18 + 200, costNano: 18 + 100 + 500 }]);
+  await db.write(abortOpenTurns, { atMs: 10, made, keptSinceMs: 5 });
   expect(await db.read(spent, undefined)).toEqual(after);
 });
 

@@ -1,4 +1,4 @@
-import { bookCalls } from './open-work.ts';
+import { bookCalls } from './book-calls.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
 import {
   isCharged,

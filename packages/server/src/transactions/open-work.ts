@@ -1,18 +1,17 @@
+import { bookCalls, bookMadeCalls, type Missing, type NotedWork, sumOf } from './book-calls.ts';
 import { isOpenWork } from '../features/unattended/durable/store.ts';
-import { growUsage } from '../features/conversations/sessions/store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
-import { addLostCost, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
+import { addLostUse, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
 import {
   endOpenTurn,
   findOpenTurns,
   forgetTurn,
   type ModelCallRow,
-  recordCalls,
   recordOwnTurn,
   takenOver,
   type TurnRow,
 } from '../features/conversations/turns/store.ts';
-import { operation, type Tx } from '../kernel/db/operation.ts';
+import { operation } from '../kernel/db/operation.ts';
 import type { WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
 
 /** Opens the row of background work under a cap in money; its `origin` is the operation. */
@@ -44,53 +43,53 @@ export const bookWork = operation(
   },
 );
 
+/** `noted`: calls of which an earlier process of this home knew. */
+interface DeadTurns extends Partial<NotedWork> {
+  readonly atMs: number;
+}
+
 /**
- * Ends the open turns of dead boots, once: those bound to a request died with the process that ran them. What they held under a cap in money is charged
- * as spent, since nobody knows how much of it was (decisions §7).
+ * Ends the open turns of dead boots, once: those bound to a request died with the process that ran them. Calls that were noted are booked, those of
+ * other turns too. What else a turn held under a cap in money is charged as spent, since nobody knows how much of it was (decisions §7).
  */
-export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => {
+export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, made = [], keptSinceMs = 0 }: DeadTurns): Promise<number> => {
   const open = await findOpenTurns(tx);
+  const ids = new Set(open.map(({ id }) => id));
+  const missing = await bookMadeCalls(tx, { made, keptSinceMs }, (id) => ids.has(id));
   let ended = 0;
   for (const turn of open) {
     const workId = await workOf(tx, turn.id);
-    if (turn.reservedNano !== null) {
-      if (workId !== undefined && turn.reservedNano > 0) await markFirstCall(tx, turn.id);
-      await bookCalls(tx, turn, [lostCall(turn, turn.reservedNano)]);
-    }
+    const found = missing.get(turn.id) ?? unknown;
+    const used = sumOf(found.calls);
+    const lostNano = lostOf(turn, found, used.costNano);
+    if (workId !== undefined && lostNano > 0) await markFirstCall(tx, turn.id);
+    if (lostNano > 0) await bookCalls(tx, turn, [lostCall(turn, lostNano)]);
     if (isWork(turn)) {
       await forgetTurn(tx, turn.id);
       continue;
     }
-    // A turn that belongs to work continues with it.
-    if (workId !== undefined && (await isOpenWork(tx, workId))) {
-      if (turn.reservedNano !== null) await addLostCost(tx, { turnId: turn.id, costNano: turn.reservedNano });
-      continue;
+    if (turn.reservedNano !== null || found.calls.length > 0) {
+      const isPriced = found.calls.every(({ costNano }) => costNano !== null);
+      await addLostUse(tx, { turnId: turn.id, ...used, costNano: isPriced ? used.costNano + lostNano : null });
     }
-    await endOpenTurn(tx, { id: turn.id, state: 'aborted', ...input });
+    // A turn that belongs to work continues with it.
+    if (workId !== undefined && (await isOpenWork(tx, workId))) continue;
+    await endOpenTurn(tx, { id: turn.id, state: 'aborted', atMs });
     if (workId !== undefined) await dropLedger(tx, turn.id);
     ended += 1;
   }
   return ended;
 });
 
-const isWork = ({ id }: TurnRow) => id.startsWith('wk_');
+/** What is known of a turn of another home, or of one that had made no call. */
+const unknown: Missing = { calls: [], isInFlight: true };
 
-/** Stores one row per call, and adds the figures to the totals of the conversation, if it is stored. */
-export async function bookCalls(
-  tx: Tx,
-  of: { readonly id: string; readonly agentId: string; readonly principalId: string; readonly conversationRef: string | null },
-  calls: readonly ModelCallRow[],
-): Promise<void> {
-  const sum = (part: (call: ModelCallRow) => number | null) => calls.reduce((total, call) => total + (part(call) ?? 0), 0);
-  const { id: turnId, agentId, principalId, conversationRef: ref } = of;
-  const usage = {
-    inputTokens: sum((call) => call.inputTokens),
-    outputTokens: sum((call) => call.outputTokens),
-    costNano: sum((call) => call.costNano),
-  };
-  const isStored = ref !== null && ref !== '' && (await growUsage(tx, { ref, ...usage }));
-  await recordCalls(tx, { turnId, agentId, principalId, conversationRef: isStored ? ref : null }, calls);
+/** Returns what a turn may have spent beyond its noted calls, in 1e-9 dollar. */
+function lostOf({ reservedNano }: TurnRow, { isInFlight }: Missing, knownNano: number): number {
+  return reservedNano === null || !isInFlight ? 0 : Math.max(0, reservedNano - knownNano);
 }
+
+const isWork = ({ id }: TurnRow) => id.startsWith('wk_');
 
 /** Origins whose turns are charged under their own names. */
 const namedLikeOrigin: ReadonlySet<string> = new Set(['cron', 'heartbeat', 'subagent']);

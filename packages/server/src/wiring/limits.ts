@@ -1,6 +1,8 @@
-import type { BudgetOwners } from '../features/access/budgets/api.ts';
+import { join } from 'node:path';
+import type { BudgetOwners, CallsOf, MadeWork } from '../features/access/budgets/api.ts';
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createBudgets } from '../features/access/budgets/budgets.ts';
+import { CallJournal } from '../features/access/budgets/usage/call-journal.ts';
 import { maxCostOf } from '../features/access/budgets/limits/ledger.ts';
 import { createAnnouncer } from '../features/conversations/turns/running/announce.ts';
 import { modelsFor, ownModel } from '../features/conversations/turns/preparation/resolve-target.ts';
@@ -20,6 +22,8 @@ import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
 import type { RootTurns } from './root-turns.ts';
 
+const dayMs = 86_400_000;
+
 export interface LimitsWiring {
   readonly agents: AgentsApi;
   readonly owners: BudgetOwners;
@@ -37,11 +41,21 @@ export interface LimitsWiring {
 export async function wireLimits({ building, options, bootId, onClaimed, live, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
   const { log } = options;
   const { agents, models, rootTurns } = deps;
-  async function endTurns(): Promise<void> {
-    const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
+  const journal = building.use(
+    new CallJournal({
+      file: join(options.home.dataDir, 'model-calls.journal'),
+      clock,
+      log: log.module('budgets'),
+      bookLate: (of, record) => db.write(bookWork, { ...of, opened: false, calls: [record] }),
+    }),
+  );
+  async function endTurns(made: readonly MadeWork[] = []): Promise<void> {
+    const keptSinceMs = clock.now() - options.config.retention.turnDays * dayMs;
+    const aborted = await db.write(abortOpenTurns, { atMs: clock.now(), made, keptSinceMs });
     if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that a daemon left open');
   }
-  await endTurns();
+  await endTurns(journal.left);
+  journal.clear();
   onClaimed(endTurns);
   const autonomy = building.use(
     await createAutonomy({
@@ -71,6 +85,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       embedder: deps.embedder,
       traces: deps.traces,
       modelsFor: (agent) => modelsFor(agent, models, ownModel(agent, models)),
+      openCalls: (of) => journal.open(of),
       openWork,
       bookWork,
       reserveForTurn,
@@ -80,5 +95,5 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       turnsOf: (agentId) => deps.lanes.ofGroup(agentId),
     }),
   );
-  return { autonomy, budgets };
+  return { autonomy, budgets, openCalls: (of: CallsOf) => journal.open(of) };
 }

@@ -1,6 +1,7 @@
 import type { Budgets } from '../features/access/budgets/budgets.ts';
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createTurnLanes } from '../features/conversations/turns/lanes/turn-lanes.ts';
+import type { TurnRunnerDeps } from '../features/conversations/turns/running/turn-runner.ts';
 import { createTurns, type Turns } from '../features/conversations/turns/turns.ts';
 import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
 import { createBackground } from '../features/environment/background/background.ts';
@@ -37,6 +38,7 @@ export interface TurnsWiring {
   readonly lanes: Lanes;
   readonly autonomy: Pick<Autonomy, 'turns'>;
   readonly budgets: Pick<Budgets, 'budgetOf'>;
+  readonly openCalls: TurnRunnerDeps['openCalls'];
   readonly fence: Fence;
   readonly memory: RecallApi;
   readonly tooling: Pick<Tooling, 'skills' | 'workspace' | 'approvals' | 'shell'>;
@@ -97,6 +99,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
     runTurn,
     background: background.api,
     traces: deps.traces,
+    openCalls: deps.openCalls,
     openTurn,
     commitTurn,
     openDurableTurn,

@@ -2,7 +2,7 @@ import type { ModelTier } from '@gatehouse/contract';
 import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
-import type { CallRecord } from '../../../runtime/turn.ts';
+import type { CallRecord, MadeCalls } from '../../../runtime/turn.ts';
 import type { BudgetsConfig } from './config.ts';
 
 export type { UsageAnswer, UsageQuery, UsageRange, UsageSums } from './store.ts';
@@ -77,6 +77,32 @@ export interface ModelWork {
   charge<Answer extends ChargedAnswer>(work: ChargedWork, call: () => Promise<Answer>): Promise<Answer>;
   /** Fails with `precondition_failed` when no embedder is configured. */
   embed(work: EmbedWork): Promise<Embeddings>;
+}
+
+/** Whose model calls are booked: those of a turn, or of a background work item. */
+export interface CallsOf {
+  /** `tn_…` or `wk_…` */
+  readonly id: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  /** Null when its messages are not stored. */
+  readonly conversationRef: string | null;
+}
+
+/** Takes the calls of one turn or work item as they end, and keeps them noted until they are booked. */
+export interface NotedCalls extends MadeCalls {
+  /** Call when they are booked. */
+  close(): void;
+}
+
+/** A call as it was noted. */
+export type MadeCall = Omit<CallRecord, 'operation'> & { readonly operation: string };
+
+/** Calls of a turn or work item that a killed process left, in the order of their ends; some of them may be booked. */
+export interface MadeWork extends CallsOf {
+  readonly calls: readonly MadeCall[];
+  /** Whether one more had begun under a cap in money; its cost is not known. */
+  readonly isInFlight: boolean;
 }
 
 /** Stores what a turn or work item may have cost if the process dies now. */

@@ -12,11 +12,10 @@ import type { TracesApi } from '../../../operations/traces/api.ts';
 import type { ChargedAnswer, ChargedWork, ModelWork } from '../api.ts';
 import type { Ledger } from './ledger.ts';
 import { createSlots } from './slots.ts';
-import { WorkAccounts } from './work-accounts.ts';
+import { WorkAccounts, type WorkAccountsDeps } from './work-accounts.ts';
 import { beginWorkTrace } from './work-trace.ts';
-import type { WorkRowDeps } from './work-row.ts';
 
-export interface WorkDeps extends WorkRowDeps {
+export interface WorkDeps extends WorkAccountsDeps {
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly models: Pick<Models, 'resolve'>;
   readonly generate: Models['generate'];
@@ -54,7 +53,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     for (const message of work.messages) inputTokens += countMessage(message, countTokens);
     const need = { operation: work.operation, models, inputTokens, maxOutputTokens: work.maxTokens };
     const traced = beginWorkTrace(deps.traces, work, models);
-    const running = accounts.run(work, { ...need, traceId: traced.traceId }, async ({ calls, reservation }) => {
+    const running = accounts.run(work, { ...need, traceId: traced.traceId }, async ({ calls, add, reservation }) => {
       const { result, model } = await deps.generate({
         models,
         agentId: agent.id,
@@ -70,7 +69,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
         },
         onAttempt(attempt) {
           const record = toCallRecord(attempt, work.operation);
-          calls.push(record);
+          add(record);
           traced.attempt(attempt, record);
         },
         ...(reservation !== undefined && { mayContinue: () => reservation.covers(calls) }),
@@ -87,12 +86,12 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     const model = embeddingModel(deps, embedder);
     const inputTokens = work.texts.reduce((sum, text) => sum + countTokens(text), 0);
     const need = { operation: 'embedding' as const, models: [model], inputTokens, maxOutputTokens: 0 };
-    return accounts.run(work, need, async ({ calls }) => {
+    return accounts.run(work, need, async ({ add }) => {
       const startedAtMs = deps.clock.now();
       const begun = deps.clock.monotonic();
       const record = (outcome: Attempt['outcome'], usage: ModelUsage) => {
         const attempt = { model, usage, latencyMs: deps.clock.monotonic() - begun, startedAtMs, outcome };
-        calls.push(toCallRecord(attempt, 'embedding'));
+        add(toCallRecord(attempt, 'embedding'));
         deps.countAttempt(agent.id, attempt);
       };
       try {
@@ -111,7 +110,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     const { operation, mostNano, priceKey } = work;
     const model = chargedModel(work);
     const need = { operation, models: [model], inputTokens: 0, maxOutputTokens: 0, mostNano: mostNano ?? 0, priceKey };
-    return accounts.run(work, need, async ({ calls }) => {
+    return accounts.run(work, need, async ({ add }) => {
       const startedAtMs = deps.clock.now();
       const begun = deps.clock.monotonic();
       const record = (
@@ -122,7 +121,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
         const usage = { ...inputOnly(input), output };
         const attempt = { model, usage, latencyMs: deps.clock.monotonic() - begun, startedAtMs, outcome };
         const cost = costNano === null ? null : { input: costNano, output: 0, cacheRead: 0, cacheWrite: 0 };
-        calls.push({ ...toCallRecord(attempt, operation), cost, savedNano: costNano === null ? null : 0 });
+        add({ ...toCallRecord(attempt, operation), cost, savedNano: costNano === null ? null : 0 });
         deps.countAttempt(agent.id, attempt);
       };
       const nothing = { input: 0, output: 0 };
@@ -141,9 +140,9 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     const agent = agentOf(work.agentId);
     const inputTokens = work.messages.reduce((sum, message) => sum + countMessage(message, countTokens), 0);
     const need = { operation: 'interactive' as const, models: [work.model], inputTokens, maxOutputTokens: work.maxTokens };
-    return accounts.run(work, need, async ({ calls, reservation }) => {
+    return accounts.run(work, need, async ({ add, reservation }) => {
       const attempt = await call(reservation?.maxOutputTokens ?? work.maxTokens);
-      calls.push(toCallRecord(attempt, need.operation));
+      add(toCallRecord(attempt, need.operation));
       deps.countAttempt(agent.id, attempt);
       return attempt;
     });

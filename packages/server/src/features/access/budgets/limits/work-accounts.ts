@@ -2,7 +2,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { Reservation } from '../../../../runtime/turn-budget.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
-import type { WorkFor } from '../api.ts';
+import type { CallsOf, NotedCalls, WorkFor } from '../api.ts';
 import type { CallNeed, Ledger } from './ledger.ts';
 import { LedgerBudget } from './turn-budget.ts';
 import { WorkRow, type WorkRowDeps } from './work-row.ts';
@@ -14,27 +14,30 @@ export interface WorkNeed extends CallNeed {
 
 /** What the calls of one work item add to, and may use. */
 export interface WorkCalls {
-  readonly calls: CallRecord[];
+  readonly calls: readonly CallRecord[];
+  readonly add: (call: CallRecord) => void;
   readonly reservation: Reservation | undefined;
+}
+
+export interface WorkAccountsDeps extends WorkRowDeps {
+  readonly openCalls: (of: CallsOf) => NotedCalls;
 }
 
 /** Accounts for the model calls of background work. */
 export class WorkAccounts {
-  readonly #deps: WorkRowDeps;
+  readonly #deps: WorkAccountsDeps;
   readonly #ledger: Ledger;
 
-  constructor(deps: WorkRowDeps, ledger: Ledger) {
+  constructor(deps: WorkAccountsDeps, ledger: Ledger) {
     this.#deps = deps;
     this.#ledger = ledger;
   }
 
   /** Reserves, calls, settles, books and announces, whatever the outcome. */
   async run<T>({ agentId, principalId, conversationRef }: WorkFor, need: WorkNeed, call: (given: WorkCalls) => Promise<T>): Promise<T> {
+    const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null };
     const row = new WorkRow(this.#deps, {
-      id: newId('wk'),
-      agentId,
-      principalId,
-      conversationRef: conversationRef ?? null,
+      ...of,
       operation: need.operation,
       traceId: need.traceId ?? newTraceId(),
     });
@@ -45,13 +48,23 @@ export class WorkAccounts {
       throw new AppError('rate_limited', message, retryAfterMs === undefined ? {} : { retryAfterMs });
     }
     const calls: CallRecord[] = [];
+    const noted = this.#deps.openCalls(of);
+    const add = (one: CallRecord) => {
+      noted.add(one);
+      calls.push(one);
+    };
     try {
-      await reservation?.stored;
-      return await call({ calls, reservation });
+      if (reservation?.stored !== undefined) {
+        await reservation.stored;
+        noted.begin();
+      }
+      return await call({ calls, add, reservation });
     } finally {
+      noted.settle();
       if (reservation === undefined) for (const one of calls) budget.spend(one);
       else reservation.settle(calls);
       await row.book(calls);
+      noted.close();
     }
   }
 }

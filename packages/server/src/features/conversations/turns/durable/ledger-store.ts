@@ -297,15 +297,29 @@ export async function workOf(tx: Tx, turnId: string): Promise<string | undefined
   return (await tx.get(workOfTurn, { turnId }))?.workId;
 }
 
-const addLost = query<{ turnId: string; costNano: number }>(({ db, sql, p }) =>
+interface LostUse {
+  readonly turnId: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** 1e-9 US dollars; null when a price is unknown. */
+  readonly costNano: number | null;
+}
+
+const addLost = query<LostUse>(({ db, sql, p }) =>
   db
     .updateTable('turn')
-    .set({ costNano: sql<number>`cost_nano + ${p('costNano')}`, reservedNano: null })
+    .set({
+      inputTokens: sql<number>`input_tokens + ${p('inputTokens')}`,
+      outputTokens: sql<number>`output_tokens + ${p('outputTokens')}`,
+      // Turns bound to a request have none before their end; in those of work it is null once a price is unknown.
+      costNano: sql<number>`case when exists (select 1 from durable_turn where turn_id = turn.id) then cost_nano else coalesce(cost_nano, 0) end + ${p('costNano')}`,
+      reservedNano: null,
+    })
     .where('id', '=', p('turnId')),
 );
 
-/** Adds the reservation of a crashed run to the turn's cost. Part of `abortOpenTurns`. */
-export async function addLostCost(tx: Tx, input: { readonly turnId: string; readonly costNano: number }): Promise<void> {
+/** Adds what a crashed run used, or may have used, to its turn. Part of `abortOpenTurns`. */
+export async function addLostUse(tx: Tx, input: LostUse): Promise<void> {
   await tx.run(addLost, input);
 }
 

@@ -6,7 +6,7 @@ import { totalCost } from '../../../../llm/price.ts';
 import type { TakenResults } from '../../../../runtime/background.ts';
 import { encodeAttachments, encodeToolColumn } from '../../../../runtime/stored-message.ts';
 import type { CallRecord, TurnResult } from '../../../../runtime/turn.ts';
-import type { ReserveStore } from '../../../access/budgets/api.ts';
+import type { MadeCall, ReserveStore } from '../../../access/budgets/api.ts';
 import type { TurnOutcome, Alongside } from '../api.ts';
 import type { TurnTotals } from '../durable/ledger.ts';
 import { type ModelCallRow, type TurnCommit, type TurnRow, type TurnState, reserveForTurn, type TurnOpening } from '../store.ts';
@@ -156,7 +156,7 @@ export function toCommit(
 }
 
 /** Returns the row of a model call. */
-export function toCallRow(call: CallRecord): ModelCallRow {
+export function toCallRow(call: MadeCall): ModelCallRow {
   return {
     provider: call.provider,
     model: call.modelId,

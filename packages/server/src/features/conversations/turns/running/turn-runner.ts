@@ -9,7 +9,7 @@ import { isTainted } from '../../../../runtime/taint.ts';
 import type { RunTurn, TurnResult, TurnSink } from '../../../../runtime/turn.ts';
 import type { TurnAutonomy } from '../../../delegation/autonomy/api.ts';
 import type { TracesApi } from '../../../operations/traces/api.ts';
-import type { ReserveStore, TurnBudget } from '../../../access/budgets/api.ts';
+import type { CallsOf, NotedCalls, ReserveStore, TurnBudget } from '../../../access/budgets/api.ts';
 import type { RecallApi } from '../../../knowledge/memory/api.ts';
 import type { SkillsApi } from '../../../knowledge/skills/api.ts';
 import type { TurnOutcome } from '../api.ts';
@@ -35,6 +35,8 @@ export interface TurnRunnerDeps {
   readonly background: TakenResults;
   readonly traces: TracesApi;
   readonly autonomy: TurnAutonomy;
+  /** Returns where the model calls of a turn are noted until they are booked. */
+  readonly openCalls: (of: CallsOf) => NotedCalls;
   /** Returns the limits that apply to a turn of the agent. */
   readonly budgetOf: (
     payer: { readonly agentId: string; readonly principalId: string },
@@ -85,7 +87,9 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     }
     const store = durable?.ledger ?? begun.row;
     const budget = deps.autonomy.capped(deps.budgetOf({ agentId: agent.id, principalId }, store, durable?.used), begun.calling);
-    const input = { ...toInput(turn, begun, admitted), budget };
+    const conversationRef = durable !== undefined || turn.kept ? target.ref : null;
+    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef });
+    const input = { ...toInput(turn, begun, admitted), budget, made };
     // Another process may find different memories and notes for the same question.
     if (durable !== undefined && isTainted(input.messages.slice(turn.history.length), input)) durable.ledger.taint();
     const result =
@@ -98,6 +102,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
         ? commit(turn, begun.start, { result, calls, outcome })
         : durable.commit(result, outcome, turn.question, admitted.controller.signal),
     );
+    made.close();
     if (stored === undefined) return outcome;
     if (stored.waits === true) {
       announce.used(result.calls, about, principalId);

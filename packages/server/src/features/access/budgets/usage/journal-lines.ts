@@ -1,0 +1,40 @@
+import * as z from 'zod';
+import { parseJson } from '../../../../kernel/json.ts';
+import type { CallRecord } from '../../../../runtime/turn.ts';
+import type { CallsOf } from '../api.ts';
+
+const tokens = z.number().nonnegative();
+const nano = z.number();
+const of = z.strictObject({ id: z.string(), agentId: z.string(), principalId: z.string(), conversationRef: z.string().nullable() });
+const record = z.strictObject({
+  provider: z.string(),
+  modelId: z.string(),
+  operation: z.string(),
+  usage: z.strictObject({ input: tokens, output: tokens, cacheRead: tokens, cacheWrite: tokens, estimated: z.boolean() }),
+  cost: z.strictObject({ input: nano, output: nano, cacheRead: nano, cacheWrite: nano }).nullable(),
+  savedNano: nano.nullable(),
+  latencyMs: z.number(),
+  startedAtMs: z.number(),
+  outcome: z.enum(['ok', 'error']),
+  responseId: z.string().optional(),
+});
+const Entry = z.discriminatedUnion('is', [
+  z.strictObject({ is: z.literal('begun'), of }),
+  z.strictObject({ is: z.literal('settled'), of }),
+  z.strictObject({ is: z.literal('made'), of, record }),
+]);
+type Entry = z.output<typeof Entry>;
+
+/** `begun`: a call whose reserve is stored begins; `made`: a call ended; `settled`: the one that had begun ended without an answer. */
+export function toLine(entry: { readonly is: 'begun' | 'settled'; readonly of: CallsOf } | { is: 'made'; of: CallsOf; record: CallRecord }): string {
+  return `${JSON.stringify(entry)}\n`;
+}
+
+/** Returns undefined for a line that a crash has cut off. */
+export function parseLine(line: string): Entry | undefined {
+  try {
+    return Entry.safeParse(parseJson(line)).data;
+  } catch {
+    return undefined;
+  }
+}
