@@ -65,15 +65,7 @@ export {
 } from './shared/trace.ts';
 export { ExplainReport, Truncation } from './shared/explain-report.ts';
 export { SystemHealthReport } from './shared/health-report.ts';
-export {
-  type HealthFindingCode,
-  healthFindings,
-  RootCause,
-  type RootCauseCode,
-  rootCauses,
-  unusedHealthFindings,
-  unusedRootCauses,
-} from './shared/root-cause.ts';
+export { type HealthFindingCode, healthFindings, RootCause, type RootCauseCode, rootCauses, unusedRootCauses } from './shared/root-cause.ts';
 export { WebhookPayload, WebhookReceived } from './http/hooks.ts';
 export { V1Error } from './http/v1-error.ts';
 export { Health, HealthCheck, HttpError } from './http/health.ts';

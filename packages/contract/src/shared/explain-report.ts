@@ -98,6 +98,21 @@ const Learning = once(() =>
   }),
 );
 
+const Voice = once(() =>
+  z
+    .strictObject({
+      provider: z.string().nullable().describe('The one that answered, or was asked last; null when none was.'),
+      keyless: z.boolean().describe('Whether it needs no key, such as a program of this machine.'),
+      model: z.string().optional(),
+      durationMs: count.optional().describe('Length of the recording.'),
+      costUsd: usd.optional(),
+      source: z.enum(['speech', 'transcription']).describe('Whether a text was spoken, or a recording converted to text.'),
+      outcome: z.enum(['ok', 'failed']),
+      errorKind: z.string().optional(),
+    })
+    .describe('The last time that the execution spoke or listened.'),
+);
+
 /** Why part of a report is missing. */
 export const Truncation = once(() =>
   z
@@ -146,6 +161,7 @@ export const ExplainReport = once(() =>
       recall: z
         .strictObject({ recalls: count, zeroHits: count, lastLanes: z.string().nullable(), lastFinalCount: count, rerankerAvailable: z.boolean() })
         .optional(),
+      voice: Voice().optional(),
       learning: Learning().optional(),
       orchestrate: z.array(Orchestrated()).optional(),
       cronWakeGate: z

@@ -89,14 +89,9 @@ export const healthFindings = {
   cron_wake_gate_efficiency: 'At least 20 wake gates ran, and fewer than 5 % of them saved a turn, or at least 20 % failed.',
   pipeline_authoring:
     'Small models write graphs that are valid at least 15 percentage points less often than those of frontier models (20 or more in the window).',
-  voice_health: 'Speech failed repeatedly.',
+  voice_health: 'At least 3 requests to speak a text or to convert a recording failed, and at least 50 % of them.',
 } as const satisfies Record<string, string>;
 export type HealthFindingCode = keyof typeof healthFindings;
-
-/** Findings that nothing reports yet, with the reason. */
-export const unusedHealthFindings = {
-  voice_health: 'There are no voice turns yet.',
-} as const satisfies { readonly [Code in HealthFindingCode]?: string };
 
 export const RootCause = once(() =>
   z

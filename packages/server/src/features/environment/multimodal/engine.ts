@@ -68,7 +68,7 @@ export function createEngine(deps: EngineDeps) {
   async function traced<Entry extends ProviderEntry, T>(
     operation: string,
     asked: ForAgent,
-    ask: () => Promise<Answered<Entry, T>>,
+    ask: (asking: (provider: Provider<Entry>) => void) => Promise<Answered<Entry, T>>,
     factsOf: (value: T) => Readonly<Record<string, number>> = () => ({}),
   ): Promise<Answered<Entry, T>> {
     const startedAtMs = clock.now();
@@ -81,8 +81,11 @@ export function createEngine(deps: EngineDeps) {
       ...(asked.conversationRef !== undefined && { conversationRef: asked.conversationRef }),
       startedAtMs,
     };
+    let last: Provider<Entry> | undefined;
+    const about = (one: Provider<Entry> | undefined) =>
+      one === undefined ? { operation } : { operation, provider: one.name, keyless: one.key === undefined };
     try {
-      const answer = await ask();
+      const answer = await ask((one) => (last = one));
       const { provider, model, value, costNano } = answer;
       deps.traceWork({
         ...base,
@@ -91,9 +94,7 @@ export function createEngine(deps: EngineDeps) {
         modelCalls: 1,
         costNano,
         facts: {
-          operation,
-          provider: provider.name,
-          keyless: provider.key === undefined,
+          ...about(provider),
           latencyMs: Math.round(clock.monotonic() - begun),
           ...factsOf(value),
         },
@@ -105,7 +106,7 @@ export function createEngine(deps: EngineDeps) {
         ...base,
         outcome: isAborted ? 'cancelled' : 'failed',
         error: { kind: error instanceof AppError ? error.code : 'internal' },
-        facts: { operation },
+        facts: about(last),
       });
       throw error;
     }
@@ -126,10 +127,11 @@ export function createEngine(deps: EngineDeps) {
     const answer = await traced(
       'transcription',
       asked,
-      () =>
+      (asking) =>
         chain.ask(
           {
             operation: 'transcription',
+            asking,
             section: 'media.transcription.providers',
             priceKey: 'pricePerMinute',
             providers: resolved().transcription,
@@ -171,10 +173,11 @@ export function createEngine(deps: EngineDeps) {
       return perMillion === undefined ? null : nano((perMillion * length) / 1_000_000);
     };
     const spoken = { text, format, speed: directive?.speed ?? wanted.speed, timeoutMs: tts.timeoutMs, signal: asked.signal };
-    const { value, provider, model } = await traced('speech', asked, () =>
+    const { value, provider, model } = await traced('speech', asked, (asking) =>
       chain.ask(
         {
           operation: 'speech',
+          asking,
           section: 'tts.providers',
           priceKey: 'pricePerMillionCharacters',
           providers: resolved().speech,
@@ -206,10 +209,11 @@ export function createEngine(deps: EngineDeps) {
     };
     const giveBack = providers.length === 0 ? () => {} : quota.take(asked.agentId, imageGen.maxPerHour);
     try {
-      const { value, provider, model } = await traced('imageGeneration', asked, () =>
+      const { value, provider, model } = await traced('imageGeneration', asked, (asking) =>
         chain.ask(
           {
             operation: 'imageGeneration',
+            asking,
             section: 'imageGen.providers',
             priceKey: 'pricePerImage',
             // Another vendor has no model of this name.
@@ -267,10 +271,11 @@ export function createEngine(deps: EngineDeps) {
       const price = provider.entry.cost ?? videoVendors[provider.entry.type].priceOf(provider.model);
       return price === null ? null : Math.round((tokens.input * price.input + tokens.output * price.output) * 1000);
     };
-    const { value, provider, model } = await traced('video', asked, () =>
+    const { value, provider, model } = await traced('video', asked, (asking) =>
       chain.ask(
         {
           operation: 'video',
+          asking,
           section: 'media.video.providers',
           priceKey: 'cost',
           providers,

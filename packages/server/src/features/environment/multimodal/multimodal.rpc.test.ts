@@ -100,6 +100,9 @@ describe('audio.transcribe', () => {
     const answer = await own.client.call('audio.transcribe', { audio: ogg });
     expect(answer).toMatchObject({ error: expect.stringContaining('deepgram answered 500') as string });
     expect(JSON.stringify(answer)).not.toContain('key-of-deepgram');
+    const [failed] = (await own.client.call('obs.trace.search', { since: '1h', where: 'kind = media' })).rows;
+    const { voice } = await own.client.call('obs.explain', { traceId: failed?.traceId ?? '' });
+    expect(voice).toEqual({ provider: 'deepgram', keyless: false, source: 'transcription', outcome: 'failed', errorKind: 'unavailable' });
     expect(await own.client.call('audio.transcribe', { audio: tinyPng.toString('base64') })).toEqual({
       error: 'audio: expected audio, but the bytes are image/png',
     });

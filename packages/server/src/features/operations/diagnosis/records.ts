@@ -59,6 +59,11 @@ export function textFact(fact: Fact): string | undefined {
   return typeof fact === 'string' && fact !== '' ? fact : undefined;
 }
 
+/** Whether a record is about speech or a transcription. */
+export function isVoice({ kind, facts }: Pick<StoredRecord, 'kind' | 'facts'>): boolean {
+  return kind === 'media' && (facts['operation'] === 'speech' || facts['operation'] === 'transcription');
+}
+
 /** Id of the turn of a record, without the number of its part. */
 export function turnIdOf({ id }: Pick<TraceRow, 'id'>): string {
   return id.replace(/\.\d+$/, '');

@@ -33,6 +33,8 @@ export interface Question<Entry extends ProviderEntry, T> {
   /** The most that it can cost there, 1e-9 dollar; null when the price is not known. */
   readonly mostNano: (provider: Provider<Entry>) => number | null;
   readonly ask: (provider: Provider<Entry>) => Promise<Answer<T>>;
+  /** Called before each provider that is asked. */
+  readonly asking?: (provider: Provider<Entry>) => void;
   /** Another provider would refuse it too, or should not be tried. */
   readonly isFinal?: (error: ModelError) => boolean;
 }
@@ -96,6 +98,7 @@ export class ProviderChain {
     asked: AskedFor,
   ): Promise<Answered<Entry, T>> {
     const { states, charge } = this.#deps;
+    question.asking?.(provider);
     const model = question.model ?? provider.model;
     const about = { provider: provider.name, modelId: model };
     const calling = { model: about, keys: provider.keys, agentId: asked.agentId, caller: asked.call.identity.tokenId, isExplicit: false };

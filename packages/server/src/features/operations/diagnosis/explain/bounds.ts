@@ -36,7 +36,7 @@ const rounds: readonly ((report: Report) => readonly [Report, readonly string[]]
   (report) => keepTools(report, 10),
   (report) => keep(report, { failures: 3, offloads: 2, breakerTimeline: 3, spawnTree: 2, orchestrate: 1 }),
   (report) => [{ ...report, summary: report.summary.slice(0, shedSummaryChars) }, ['summary']],
-  (report) => drop(report, ['learning', 'recall', 'cronWakeGate', 'orchestrate']),
+  (report) => drop(report, ['learning', 'recall', 'voice', 'cronWakeGate', 'orchestrate']),
   (report) => drop(report, ['spawnTree', 'coverage', 'contextBudget']),
   (report) => keepTools(keep(report, { failures: 1, offloads: 0, breakerTimeline: 1 })[0], 3),
 ];

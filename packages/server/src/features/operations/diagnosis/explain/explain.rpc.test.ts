@@ -1,7 +1,7 @@
 import { rootCauses, type RootCauseCode, unusedRootCauses } from '@gatehouse/contract';
 import { sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { failedCall, makeRecord, refOf, type RecordSpec, storePart, storeRecords } from '../testing/records.ts';
+import { canary, failedCall, makeRecord, refOf, type RecordSpec, storePart, storeRecords } from '../testing/records.ts';
 import { stagedFailures } from '../testing/staged-failures.ts';
 import { rules } from './rules/rules.ts';
 
@@ -175,7 +175,20 @@ test('every optional section has a source record', async () => {
     { kind: 'tool', name: 'exec', parent: 4, outcome: 'denied' },
   ];
   const gate: RecordSpec = { kind: 'wake_gate', endReason: null, facts: { wake: true, toolCalls: 2, turnsSaved: 1 }, refs: { jobId: 'cj_1' } };
-  const { sessionKey, conversationRef } = await stage({ steps, endReason: 'context_exhausted', outcome: 'failed', rootRunId: 'root-6' }, gate);
+  const spoken: RecordSpec = {
+    kind: 'media',
+    endReason: null,
+    model: 'openai/tts-1',
+    costNano: 1_500,
+    facts: { operation: 'speech', provider: 'openai', keyless: false, latencyMs: 30 },
+  };
+  const picture: RecordSpec = { kind: 'media', endReason: null, facts: { operation: 'imageGeneration', provider: 'fal', keyless: false } };
+  const { sessionKey, conversationRef } = await stage(
+    { steps, endReason: 'context_exhausted', outcome: 'failed', rootRunId: 'root-6' },
+    spoken,
+    picture,
+    gate,
+  );
   await sql(
     server.homeDir,
     `INSERT INTO lease (id, root_run_id, parent_lease_id, run_id, agent_id, principal_id, caps, issued_at_ms, expires_at_ms, revoked, boot_id) VALUES ('ls_6', 'root-6', NULL, 'sr_6', 'default', 'token:root', 'orch:read,spawn', 1, 2, 0, '')`,
@@ -200,6 +213,7 @@ test('every optional section has a source record', async () => {
       verdict: 'exhausted',
     },
     recall: { recalls: 2, zeroHits: 1, lastLanes: 'fts,vector', lastFinalCount: 4, rerankerAvailable: false },
+    voice: { provider: 'openai', keyless: false, model: 'tts-1', costUsd: 0.0000015, source: 'speech', outcome: 'ok' },
     learning: {
       outcomeResolved: true,
       outcome: 'failure',
@@ -264,6 +278,37 @@ test('what became of the answer in a chat is a reason, also after somebody decid
     'A delivery failed: ob_unknown-01 (unknown).',
     ['gatehouse channels deliveries', 'gatehouse channels resend ob_unknown-01'],
   ]);
+});
+
+test('voice says what became of the last recording or speech of the turn, without content', async () => {
+  const media = (facts: NonNullable<RecordSpec['facts']>, more: RecordSpec = {}): RecordSpec => ({ kind: 'media', endReason: null, facts, ...more });
+  const heard = media(
+    { operation: 'transcription', provider: 'whisper', keyless: true, durationMs: 2500 },
+    { model: 'whisper/base', costNano: 0, traceId: 'cd'.repeat(16) },
+  );
+  const broken = media(
+    { operation: 'speech', provider: 'openai', keyless: false },
+    { outcome: 'failed', error: { kind: 'unavailable', text: canary }, model: null },
+  );
+  const voiceOf = async (...specs: readonly RecordSpec[]) => {
+    const text = await explainText({ sessionKey: (await stage(...specs)).sessionKey });
+    expect(text).not.toContain(canary);
+    return JSON.parse(text).voice;
+  };
+  // A voice note is read before the turn that answers it, in its trace.
+  expect(await voiceOf(heard, { traceId: 'cd'.repeat(16) })).toEqual({
+    provider: 'whisper',
+    keyless: true,
+    model: 'base',
+    durationMs: 2500,
+    costUsd: 0,
+    source: 'transcription',
+    outcome: 'ok',
+  });
+  expect(await voiceOf({}, broken)).toEqual({ provider: 'openai', keyless: false, source: 'speech', outcome: 'failed', errorKind: 'unavailable' });
+  expect(await voiceOf({}, media({ operation: 'speech' }, { outcome: 'cancelled', error: { kind: 'cancelled' } }))).toBeUndefined();
+  // That of an earlier turn is not part of the report.
+  expect(await voiceOf({}, broken, {})).toBeUndefined();
 });
 
 test('steps that were not kept show as a difference to the counts of the record', async () => {

@@ -6,7 +6,7 @@ import { breakersOf, failuresOf, numberSteps, offLoadsOf, toolStatsOf } from './
 import type { Material, Reference } from './material.ts';
 import { type Case, type Cause, toCase } from './rules/case.ts';
 import { findCause } from './rules/rules.ts';
-import { contextBudgetOf, coverageOf, learningOf, orchestrateOf, recallOf, spawnTreeOf, wakeGateOf } from './sections.ts';
+import { contextBudgetOf, coverageOf, learningOf, orchestrateOf, recallOf, spawnTreeOf, voiceOf, wakeGateOf } from './sections.ts';
 
 export type ExplainedReport = ResultInput<'obs.explain'>;
 type Truncations = ExplainedReport['truncations'];
@@ -99,6 +99,7 @@ function sectionsOf(about: Case, rootRunId: string | undefined, limit: number): 
   const sections = {
     contextBudget: contextBudgetOf(about),
     recall: recallOf(about),
+    voice: voiceOf(about),
     learning: learningOf(about),
     orchestrate: orchestrateOf(about)?.slice(-limit),
     cronWakeGate: wakeGateOf(about),

@@ -1,5 +1,5 @@
 import type { ResultInput } from '@gatehouse/contract';
-import { countFact, type StoredRecord, type StoredStep, textFact } from '../records.ts';
+import { countFact, isVoice, type StoredRecord, type StoredStep, textFact } from '../records.ts';
 import type { Material } from './material.ts';
 import type { Case } from './rules/case.ts';
 
@@ -41,6 +41,26 @@ export function recallOf({ steps }: Case): Section<'recall'> {
     lastLanes: lanes === undefined ? null : String(lanes),
     lastFinalCount: countFact(last['finalCount']),
     rerankerAvailable: last['reranker'] === true,
+  };
+}
+
+/** Returns the last record `media` of speech or of a transcription. */
+export function voiceOf({ records }: Case): Section<'voice'> {
+  const last = records.findLast((record) => isVoice(record) && record.outcome !== 'cancelled');
+  if (last === undefined) return undefined;
+  const { facts, model, costNano, errorKind } = last;
+  const provider = textFact(facts['provider']) ?? null;
+  const durationMs = facts['durationMs'];
+  const isOk = last.outcome === 'ok';
+  return {
+    provider,
+    keyless: facts['keyless'] === true,
+    ...(model !== null && { model: provider !== null && model.startsWith(`${provider}/`) ? model.slice(provider.length + 1) : model }),
+    ...(durationMs !== undefined && { durationMs: countFact(durationMs) }),
+    ...(isOk && { costUsd: costNano === null ? null : costNano / 1e9 }),
+    source: facts['operation'] === 'speech' ? 'speech' : 'transcription',
+    outcome: isOk ? 'ok' : 'failed',
+    ...(errorKind !== null && { errorKind }),
   };
 }
 

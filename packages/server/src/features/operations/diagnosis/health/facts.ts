@@ -18,6 +18,8 @@ export interface HealthFacts {
   readonly servedBelow: number;
   readonly orchestrate: { readonly total: number; readonly failed: number };
   readonly authored: { readonly small: ValidCounts; readonly frontier: ValidCounts };
+  /** Requests to speak or to listen. */
+  readonly voice: { readonly total: number; readonly failed: number };
   readonly gates: readonly ({ readonly agentId: string } & GateCounts)[];
   readonly autonomy: AutonomyCounts | undefined;
   readonly transports: TransportFacts;

@@ -20,6 +20,8 @@ const atLeast = {
   toolRate: 0.5,
   scripts: 5,
   scriptRate: 0.5,
+  voiceFailures: 3,
+  voiceRate: 0.5,
   gateFires: 20,
   gateSkipRate: 0.05,
   gateFailRate: 0.2,
@@ -112,6 +114,12 @@ function scripts({ orchestrate: { total, failed } }: HealthFacts): Found {
   return { detail: `${failed} of ${total} scripts failed.`, count: failed, hint: 'gatehouse call obs.trace.search --where "tool = orchestrate"' };
 }
 
+function voice({ voice: { total, failed } }: HealthFacts): Found {
+  if (failed < atLeast.voiceFailures || !reaches(failed, total, atLeast.voiceRate)) return undefined;
+  const detail = `${failed} of ${total} requests to speak or to listen failed.`;
+  return { detail, count: failed, hint: 'gatehouse call obs.trace.search --where "kind = media and error"' };
+}
+
 function wakeGates({ gates }: HealthFacts): Found {
   const { fires, skipped, failedOpen } = gateTotals(gates);
   if (fires < atLeast.gateFires) return undefined;
@@ -148,6 +156,7 @@ const standing: readonly (readonly [HealthFindingCode, Check])[] = [
   ['autonomy_denial_breaker', autonomyCount('denialBreakerTrips', 'turns were stopped for repeated denials', 'gatehouse approvals')],
   ['autonomy_budget_breach', autonomyCount('budgetBreaches', 'root runs reached their budget', 'gatehouse usage --by agent')],
   ...channelChecks,
+  ['voice_health', voice],
   ['orchestrate_efficiency', scripts],
   ['cron_wake_gate_efficiency', wakeGates],
   ['pipeline_authoring', authoring],

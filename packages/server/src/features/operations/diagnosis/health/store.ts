@@ -1,5 +1,5 @@
 import { operation, type Tx } from '../../../../kernel/db/operation.ts';
-import { countFact, openRow, recordColumns, type StoredRecord, type TraceRow } from '../records.ts';
+import { countFact, isVoice, openRow, recordColumns, type StoredRecord, type TraceRow } from '../records.ts';
 import { readAutonomy } from './autonomy-store.ts';
 import { readDeliveries, readSilent } from './channel-store.ts';
 import type { GateCounts, HealthFacts, SessionCounts, ValidCounts } from './facts.ts';
@@ -132,6 +132,7 @@ class StepCounts {
   readonly gates = new Map<string, { -readonly [Name in keyof GateCounts]: number }>();
   readonly authored = { small: { total: 0, valid: 0 }, frontier: { total: 0, valid: 0 } };
   readonly orchestrate = { total: 0, failed: 0 };
+  readonly voice = { total: 0, failed: 0 };
   readonly events = new Map<string, number>();
   breakerTrips = 0;
   servedBelow = 0;
@@ -142,6 +143,10 @@ class StepCounts {
     this.read += 1;
     if (typeof facts['servedBelowConfigured'] === 'string' && facts['servedBelowConfigured'] !== '') this.servedBelow += 1;
     if (kind === 'wake_gate') this.#addGate(record);
+    if (isVoice(record) && record.outcome !== 'cancelled') {
+      this.voice.total += 1;
+      if (record.outcome === 'failed') this.voice.failed += 1;
+    }
     if (kind === 'pipeline') this.#addAuthored(facts);
     if (kind === 'autonomy') this.#addEvent(String(facts['event']));
     if (kind === 'turn' && record.errorKind === 'denial_breaker') this.#addEvent('denial_breaker_turn');
@@ -236,6 +241,7 @@ export const readHealth = operation('diagnosis.health', async (tx, { untilMs, wi
     servedBelow: steps.servedBelow,
     orchestrate: steps.orchestrate,
     authored: steps.authored,
+    voice: steps.voice,
     gates: [...steps.gates].toSorted(byName).map(([agentId, counts]) => ({ agentId, ...counts })),
     autonomy: await readAutonomy(tx, window, steps.events, steps.breakerTrips),
     transports: {
