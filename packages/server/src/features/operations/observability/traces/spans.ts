@@ -1,10 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Context, Span, SpanOptions } from '@opentelemetry/api';
-import { ROOT_CONTEXT, SpanStatusCode, trace, type Tracer } from '@opentelemetry/api';
+import { ROOT_CONTEXT, SpanStatusCode, trace, TraceFlags, type Tracer } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { ParentBasedSampler, RandomIdGenerator, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
+import { ParentBasedSampler, RandomIdGenerator, SamplingDecision, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
 import { ModelError } from '../../../../llm/model.ts';
 import { OtlpExporter, type OtlpExporterDeps } from './otlp-exporter.ts';
+
+const sampled = SamplingDecision.RECORD_AND_SAMPLED;
+/** Traces whose callers decided about them, of which the newest are known. */
+const maxDecided = 1_000;
 
 /** Position of the current work in its trace. */
 export interface SpanScope {
@@ -23,6 +27,8 @@ export interface SpanStart extends SpanOptions {
   readonly parent: SpanScope | undefined;
   /** The trace of a span without a parent; log, events and rows carry the same id. */
   readonly traceId?: string;
+  /** That of a span made of a record; random otherwise. */
+  readonly spanId?: string;
 }
 
 /** Begins and ends spans, and knows the one that the current work belongs to. */
@@ -32,13 +38,25 @@ export class Spans implements AsyncDisposable {
   readonly #tracer: Tracer;
   /** Id for the next span without a parent. */
   #nextTraceId: string | undefined;
+  #nextSpanId: string | undefined;
+  readonly #ratio: TraceIdRatioBasedSampler;
+  readonly #decided = new Map<string, boolean>();
 
   constructor({ version, sampleRatio, ...exporter }: SpansDeps) {
     const random = new RandomIdGenerator();
+    this.#ratio = new TraceIdRatioBasedSampler(sampleRatio);
     this.#provider = new TracerProvider({
       resource: resourceFromAttributes({ 'service.name': 'gatehouse', 'service.version': version }),
-      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
-      idGenerator: { generateTraceId: () => this.#nextTraceId ?? random.generateTraceId(), generateSpanId: () => random.generateSpanId() },
+      sampler: new ParentBasedSampler({
+        root: {
+          shouldSample: (_, traceId) => ({ decision: this.#isKept(traceId) ? sampled : SamplingDecision.NOT_RECORD }),
+          toString: () => 'gatehouse',
+        },
+      }),
+      idGenerator: {
+        generateTraceId: () => this.#nextTraceId ?? random.generateTraceId(),
+        generateSpanId: () => this.#nextSpanId ?? random.generateSpanId(),
+      },
       spanProcessors: [new OtlpExporter(exporter)],
     });
     this.#tracer = this.#provider.getTracer('gatehouse', version);
@@ -48,11 +66,31 @@ export class Spans implements AsyncDisposable {
     return this.#scope.getStore();
   }
 
-  begin({ name, parent, traceId, ...options }: SpanStart): Span {
+  begin({ name, parent, traceId, spanId, ...options }: SpanStart): Span {
     this.#nextTraceId = traceId;
+    this.#nextSpanId = spanId;
     const span = this.#tracer.startSpan(name, options, parent?.context ?? ROOT_CONTEXT);
     this.#nextTraceId = undefined;
+    this.#nextSpanId = undefined;
     return span;
+  }
+
+  /** Returns the position below a span that was sent earlier, or will be. */
+  below(traceId: string, spanId: string): SpanScope {
+    const traceFlags = this.#isKept(traceId) ? TraceFlags.SAMPLED : TraceFlags.NONE;
+    return { context: trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags }) };
+  }
+
+  /** Stores the decision of a caller, for spans of the trace that are written later. */
+  obey(traceId: string, isKept: boolean): void {
+    this.#decided.delete(traceId);
+    this.#decided.set(traceId, isKept);
+    const [oldest] = this.#decided.keys();
+    if (this.#decided.size > maxDecided && oldest !== undefined) this.#decided.delete(oldest);
+  }
+
+  #isKept(traceId: string): boolean {
+    return this.#decided.get(traceId) ?? this.#ratio.shouldSample(ROOT_CONTEXT, traceId).decision === sampled;
   }
 
   /** Runs `work` inside a span, and ends it; `faultOf` returns what is wrong with a result, undefined when nothing is. */

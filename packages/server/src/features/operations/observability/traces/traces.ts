@@ -41,6 +41,8 @@ function traceRequest<T>(spans: Spans, about: Parameters<TransportTracer['reques
   const { route, method, traceId, traceparent, status } = about;
   const attributes = { 'http.request.method': method, 'http.route': route };
   const parent = { context: remoteParent(traceparent) };
+  const remote = trace.getSpanContext(parent.context);
+  if (remote !== undefined) spans.obey(remote.traceId, (remote.traceFlags & TraceFlags.SAMPLED) !== 0);
   return spans.run({ name: `${method} ${route}`, kind: SpanKind.SERVER, attributes, parent, traceId }, run, (_result, span) => {
     const code = status();
     span.setAttribute('http.response.status_code', code);
