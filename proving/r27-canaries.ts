@@ -14,6 +14,7 @@ import { sealInto, storedName, useSecrets } from './lib/canary-secrets.ts';
 import { sayTo, type Target } from './lib/canary-transports.ts';
 import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
 import { delegationSecurity, ledgerFile, useDelegation } from './lib/canary-delegation.ts';
+import { useDiagnosis } from './lib/canary-diagnosis.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
@@ -105,6 +106,7 @@ export async function proveCanaries(options: {
     await useDelegation(target, { canaries, key: keys.first, said: keys.said, home, scan, unprovoked });
     if (options.brief !== true) await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, { provider, further: keys.further }, scan, unprovoked);
+    if (options.failures !== false) await useDiagnosis(target, { home, scan, unprovoked });
     await read(target, scan, keys.said);
     const report = (): R27Report => ({
       canaries: canaries.all.length,

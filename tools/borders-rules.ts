@@ -56,7 +56,7 @@ export const zones: readonly Zone[] = [
 export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; readonly reason: string }[] = [
   {
     from: /^(e2e|bench|proving)\//,
-    to: /^packages\/testkit\/src\/(fake-provider|authorization-server|certificates|schedule-cases)\.ts$/,
+    to: /^packages\/testkit\/src\/(fake-provider|fake-telegram|authorization-server|certificates|schedule-cases)\.ts$/,
     reason: 'suites that run the built daemon do not load the server, which the entry of the testkit would',
   },
   {

@@ -196,5 +196,5 @@ export async function useDelegation(
     ['graph', 'draw', id],
   ])
     print(words);
-  print(['runs', 'list'], said);
+  print(['runs', 'list'], { said });
 }
