@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type FakeTelegram, startFakeTelegram } from '../packages/testkit/src/fake-telegram.ts';
 import { findingsInBothSchemes, seriousFindings } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
 import { logInTo, openPage } from './lib/dashboard.ts';
@@ -14,8 +15,11 @@ const hostile = '<img src=x onerror="window.taken=1">';
 describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
   let product: Product;
   let browser: Browser;
+  let telegram: FakeTelegram;
 
   beforeAll(async () => {
+    telegram = await startFakeTelegram();
+    const bot = { type: 'telegram', token: telegram.token, apiUrl: telegram.url, dm: { policy: 'open' } };
     [product, browser] = await Promise.all([
       startProduct({
         provider: {
@@ -30,7 +34,9 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
         },
         config: {
           gateway: { tokens: scopedTokens },
+          providers: (url) => ({ other: { type: 'openai-compatible', baseUrl: url, apiKey: 'k', models: [{ id: 'other-model' }] } }),
           agents: { default: { model: 'local/test-model' } },
+          channels: { bot, revoked: { ...bot, token: '4242:another-token' } },
           mcp: { servers: { broken: { transport: 'http', url: 'http://127.0.0.1:9/mcp', allowPrivate: true } } },
           webhooks: { mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'BAD build {{number}}', secret }] },
         },
@@ -41,11 +47,12 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await product?.[Symbol.asyncDispose]();
+    await telegram?.[Symbol.asyncDispose]();
   });
 
   const panel = (page: Page) => page.getByRole('region', { name: 'Selected step' });
 
-  describe('six failures', () => {
+  describe('failures', () => {
     /** Opens a page, clicks at most three times, and waits for the cause. */
     async function reaches(page: Page, path: string, clicks: readonly Locator[]): Promise<void> {
       await page.goto(product.url + path);
@@ -105,6 +112,32 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       await delivery.getByText('failed', { exact: true }).waitFor();
       await reaches(page, '/webhooks', [delivery.locator('summary'), delivery.getByRole('link', { name: 'Trace' })]);
 
+      // A channel, whose platform refuses the token.
+      await page.goto(`${product.url}/channels`);
+      const channel = page.getByRole('list', { name: 'Channels' }).getByRole('listitem').filter({ hasText: 'revoked' });
+      await channel.getByText('refused', { exact: true }).waitFor();
+      await channel
+        .getByRole('status')
+        .getByText(/Unauthorized|token/)
+        .waitFor();
+
+      // A message of a chat whose turn failed.
+      telegram.chats.say({ id: 1001, first_name: 'Ada' }, 'BAD message');
+      const incoming = page.getByRole('list', { name: 'Messages in' }).getByRole('listitem').filter({ hasText: 'BAD message' });
+      await incoming.getByText('failed', { exact: true }).waitFor();
+      const toConversation = incoming.getByRole('link', { name: /^cv_/ });
+      await reaches(page, '/channels', [incoming.locator('summary'), toConversation, page.getByRole('link', { name: 'Trace of message 1' })]);
+
+      // An answer that was not delivered.
+      telegram.chats.say({ id: 1002, first_name: 'Eve' }, 'hello');
+      telegram.chats.block(1002);
+      const outgoing = page.getByRole('list', { name: 'Messages out' }).getByRole('listitem').filter({ hasText: 'rejected' });
+      await page.goto(`${product.url}/channels`);
+      await outgoing.locator('summary').click();
+      await outgoing.getByText('bot was blocked by the user').waitFor();
+      await outgoing.getByRole('link', { name: 'Trace' }).click();
+      await page.getByRole('treeitem', { name: /^Delivery .* failed/ }).waitFor();
+
       // An MCP server.
       await page.goto(`${product.url}/agents/default/mcp`);
       await page.getByText('No answer from 127.0.0.1:9').first().waitFor();
@@ -139,6 +172,54 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
     await using other = await logInTo(product, browser, tokenOf('rpc'), {});
     await other.page.goto(`${product.url}/traces/${messages[0]?.turnId}`);
     await other.page.getByText('No trace').waitFor();
+  });
+
+  test('a turn is replayed on another model, next to the original, without being kept', async () => {
+    await using session = await logInTo(product, browser, product.token);
+    const { page } = session;
+    await product.call('agent.execute', { message: 'How many files?', sessionKey: 'ada:replay' });
+    const { messages } = (await product.call('session.history', { sessionKey: 'ada:replay' })) as { messages: { turnId: string }[] };
+    await page.goto(`${product.url}/traces/${messages[0]?.turnId}`);
+    await page.getByRole('button', { name: 'Replay on another model' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Replay on another model' });
+    await dialog.getByLabel('Model').fill('other/other-model');
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click();
+    const compared = dialog.getByRole('region', { name: 'Original and replay' });
+    await expect
+      .poll(() => compared.getByRole('row').allInnerTexts())
+      .toEqual([
+        expect.stringContaining('Model') as string,
+        expect.stringMatching(/^Original\s+local\/test-model\s+stop/) as string,
+        expect.stringMatching(/^Replay\s+other\/other-model\s+stop/) as string,
+      ]);
+    expect(await seriousFindings(page)).toEqual([]);
+    expect((await product.call('session.history', { sessionKey: 'ada:replay' })) as object).toMatchObject({ total: messages.length });
+    await compared.getByRole('link', { name: 'Trace of the replay' }).click();
+    await page.getByRole('status').getByText('synthetic').waitFor();
+  });
+
+  test('evaluations are listed, with a report of each case and the way to its trace', async () => {
+    await using session = await logInTo(product, browser, product.token);
+    const { page } = session;
+    const cases = [
+      { name: 'counts', input: 'How many files?', checks: { contains: 'Two' } },
+      { name: 'names', input: `What are ${hostile}?`, checks: { contains: 'Three' } },
+    ];
+    await product.call('eval.run', { name: 'Files', cases, variants: [{ agentId: 'default' }, { agentId: 'default', model: 'other/other-model' }] });
+    await openPage(page, 'Evaluations');
+    const row = page.getByRole('row').filter({ hasText: 'Files' });
+    await expect.poll(async () => (await page.getByRole('button', { name: 'Refresh' }).click(), row.innerText())).toContain('completed');
+    await row.getByText(/1 of 2.*1 of 2/).waitFor();
+    await row.getByRole('link', { name: 'Files' }).click();
+    const failed = page.getByRole('row').filter({ hasText: 'names' });
+    await failed.getByText('contains Three').first().waitFor();
+    expect(await failed.getByText('failed', { exact: true }).count()).toBe(2);
+    await failed.getByText('Question and answer').first().click();
+    await failed.getByText(`What are ${hostile}?`).first().waitFor();
+    expect(await findingsInBothSchemes(page)).toEqual([]);
+    await failed.getByRole('link', { name: 'Trace' }).first().click();
+    await page.getByRole('status').getByText('synthetic').waitFor();
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
   });
 
   test('a trace of hundreds of steps draws only the rows in view', async () => {
