@@ -135,7 +135,8 @@ async function measureOutbox(parts: number, conversations: number): Promise<void
   const core = { db, clock: systemClock, log: silentLog, bus: createEventBus(() => {}), traceWork: () => {} } as unknown as Core;
   const plan = { burst: 1_000_000, perSecond: 1_000_000 };
   const platform: Platform = { ...telegram, rate: plan };
-  const { api } = createDelivery({ ...core, platformOf: () => platform, wake: () => {}, maxPartsOf: () => undefined });
+  const quietUntil = () => undefined;
+  const { api } = createDelivery({ ...core, platformOf: () => platform, wake: () => {}, maxPartsOf: () => undefined, quietUntil });
   for (let from = 0; from < parts; from += 500) {
     const rows = Array.from({ length: Math.min(500, parts - from) }, (_, index) =>
       api.partsOf({
@@ -169,6 +170,8 @@ async function measureOutbox(parts: number, conversations: number): Promise<void
       recoverSends: recoverChannelSends,
       announceAlert: () => {},
       readFile: () => Promise.resolve(undefined),
+      quietUntil,
+      agents: { find: () => undefined },
     },
     { instance: 'bot', adapter: adapter as Adapter, platform, onUnknown: 'park', onSent: () => (sent += 1) === parts && done.resolve() },
   );

@@ -121,6 +121,7 @@ export function chatsOf(day: number, startMs: number, { subAgents: count }: Pace
         state: 'accepted' as const,
         attempts: 1,
         repeats: 0,
+        unsolicited: null,
         platformId: key,
         errorKind: null,
         error: null,

@@ -80,6 +80,7 @@ export {
   ModelName,
   type OperationType,
   operationTypes,
+  QuietHours,
   SessionReset,
   ToolPattern,
   ToolPolicy,

@@ -77,7 +77,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
-  const outbox = wireOutbox(assembly);
+  const outbox = wireOutbox(assembly, { agents: agents.api });
   if (outbox.isNeeded()) await outbox.load();
   const inbox = createInbox({ ...core('inbox'), deliver: deliverToInbox, delivery: outbox.api });
   const { autonomy, budgets, openCalls } = await wireLimits(assembly, {

@@ -10,7 +10,8 @@ import {
   savePreview,
 } from '../../../packages/server/src/features/channels/messages/store.ts';
 import type { NotificationRow } from '../../../packages/server/src/features/channels/notifications/api.ts';
-import { endNotification, releaseNotification } from '../../../packages/server/src/features/channels/notifications/store.ts';
+import { quietHold, releaseHeld } from '../../../packages/server/src/features/channels/delivery/held.ts';
+import { endNotification } from '../../../packages/server/src/features/channels/notifications/store.ts';
 import type { MessageOperation } from '../../../packages/server/src/features/channels/outgoing/api.ts';
 import { beginAct, endAct } from '../../../packages/server/src/features/channels/outgoing/store.ts';
 import { questionKeyOf } from '../../../packages/server/src/features/channels/approvals/store.ts';
@@ -90,6 +91,7 @@ const partOf = (names: Names, index: number | string, part = 1): PartRow => ({
   state: 'pending',
   attempts: 0,
   repeats: 0,
+  unsolicited: null,
   notBeforeMs: atMs,
   expiresAtMs: atMs + 60_000,
   bootId: null,
@@ -236,7 +238,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
 const outgoing: Driver<Round, { readonly sent: number; readonly ended: number; readonly admitted: number; readonly released: number }> = {
   name: 'messages of programs',
   async prepare(db, names) {
-    await db.write(sendNotification, { ...limits, row: notificationOf(names, 'held', 'held'), parts: [{ ...partOf(names, 'held'), state: 'held' }] });
+    await db.write(sendNotification, { ...limits, row: notificationOf(names, 'held'), parts: [heldPart(names)] });
     return { round: names.round };
   },
   async run(writer, { round }, side) {
@@ -256,15 +258,15 @@ const outgoing: Driver<Round, { readonly sent: number; readonly ended: number; r
         if (valueOf(await writer.write(endAct, end)) === true) counts.ended += 1;
       },
       ...[0, 1, 2].map((index) => async () => {
-        const row = notificationOf(names, `${index}-${side}`, 'open');
+        const row = notificationOf(names, `${index}-${side}`);
         const admission = valueOf(await writer.write(sendNotification, { ...limits, row, parts: [partOf(names, `notice-${index}-${side}`)] }));
         if (admission !== 'accepted') return;
         counts.admitted += 1;
         await writer.write(endNotification, { id: row.id, state: 'delivered', atMs });
       }),
       async () => {
-        const held = { id: names.id('nt', 'held'), opKey: names.id('op', 'held'), atMs, expiresAtMs: atMs + 60_000 };
-        if (valueOf(await writer.write(releaseNotification, held)) === true) counts.released += 1;
+        const released = valueOf(await writer.write(releaseHeld, { decisions: [{ message: heldPart(names), is: 'sent' }], atMs }));
+        counts.released += released?.length ?? 0;
       },
     ]);
     return counts;
@@ -300,7 +302,9 @@ const operationOf = (names: Names, index: string, state: MessageOperation['state
   atMs,
 });
 
-const notificationOf = (names: Names, index: string, state: NotificationRow['state']): NotificationRow => ({
+const heldPart = (names: Names): PartRow => ({ ...partOf(names, 'held'), state: 'held', errorKind: quietHold, unsolicited: 'notification' });
+
+const notificationOf = (names: Names, index: string): NotificationRow => ({
   id: names.id('nt', index),
   agentId: names.id('agent'),
   principalId,
@@ -311,7 +315,7 @@ const notificationOf = (names: Names, index: string, state: NotificationRow['sta
   priority: 'normal',
   opKey: names.id('op', index === 'held' ? index : `notice-${index}`),
   entryId: names.id('ob', index),
-  state,
+  state: 'open',
   createdAtMs: atMs,
 });
 

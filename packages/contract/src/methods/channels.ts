@@ -45,6 +45,7 @@ const ChannelHealth = once(() =>
       restartAttempts: z.int().min(0).describe('Connects since the start of the daemon, beyond the first.'),
       uptimeMs: z.int().min(0).describe('Since it is connected; 0 otherwise.'),
       dropped: z.record(z.string(), z.int().min(1)).describe('Messages that started no turn since the start of the daemon, by reason.'),
+      held: z.int().min(0).describe('Parts of messages waiting for the end of quiet hours.'),
     })
     .meta({ id: 'ChannelHealth' }),
 );
@@ -191,6 +192,7 @@ export const channels = {
               restartAttempts: 0,
               uptimeMs: 60000,
               dropped: {},
+              held: 0,
             },
           ],
           timestamp: 1790000000000,

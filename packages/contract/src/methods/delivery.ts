@@ -27,7 +27,7 @@ const Delivery = once(() =>
       conversationRef: ConversationRef.nullable(),
       turnId: z.string().nullable(),
       createdAt: EpochMs,
-      notBefore: EpochMs.nullable().describe('The next try of a pending one.'),
+      notBefore: EpochMs.nullable().describe('The next try of a pending one; the end of the quiet hours that hold one.'),
       endedAt: EpochMs.nullable(),
     })
     .meta({ id: 'Delivery' }),
@@ -62,15 +62,16 @@ export const delivery = {
     result: () => {
       const count = z.int().min(0);
       return z.strictObject({
-        pending: count,
+        pending: count.describe('Waits to be sent, also those of `held`.'),
         inFlight: count,
         failed: count.describe('Refused by the platform.'),
         delivered: count,
         expired: count.describe('Could not be sent in time.'),
         unknown: count.describe('May have been sent: an operator decides.'),
+        held: count.describe('Waits for the end of quiet hours, or for an earlier part of the same message.'),
       });
     },
-    examples: [{ params: {}, result: { pending: 0, inFlight: 0, failed: 0, delivered: 12, expired: 0, unknown: 0 } }],
+    examples: [{ params: {}, result: { pending: 0, inFlight: 0, failed: 0, delivered: 12, expired: 0, unknown: 0, held: 0 } }],
     since: '0.1.0',
   }),
   'delivery.list': method({

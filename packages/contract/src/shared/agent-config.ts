@@ -256,6 +256,25 @@ export const AgentHeartbeat = once(() =>
 );
 export type AgentHeartbeat = z.output<ReturnType<typeof AgentHeartbeat>>;
 
+/** Hours of the day in which nobody is disturbed. */
+export const QuietHours = once(() =>
+  z
+    .strictObject({
+      start: dayTime().describe('First minute of the day in which messages are kept back, as HH:MM.'),
+      end: dayTime().describe('First minute in which they are sent again; before `start` it means the next day.'),
+      timeZone: z
+        .string()
+        .max(64)
+        .refine(isTimeZone, 'expected the name of a time zone, such as Europe/Berlin')
+        .optional()
+        .describe('IANA name of their zone; UTC when absent.'),
+      criticalBypass: z.boolean().default(true).describe('Sends notifications with priority `critical` nevertheless.'),
+    })
+    .refine(({ start, end }) => start !== end, { path: ['end'], error: 'expected another time than `start`' })
+    .meta({ id: 'QuietHours' }),
+);
+export type QuietHours = z.output<ReturnType<typeof QuietHours>>;
+
 /** Notifications on behalf of an agent (`notification.send`). */
 export const AgentNotification = once(() =>
   z
@@ -277,21 +296,7 @@ export const AgentNotification = once(() =>
         .optional()
         .describe('Target of notifications that name none; otherwise the conversation with the newest message.'),
       maxChainDepth: z.int().min(0).max(8).default(0).describe('Notifications that may follow from a notification, one from another; 0: none.'),
-      quietHours: z
-        .strictObject({
-          start: dayTime().describe('First minute of the day in which notifications are kept back, as HH:MM.'),
-          end: dayTime().describe('First minute in which they are sent again; before `start` it means the next day.'),
-          timeZone: z
-            .string()
-            .max(64)
-            .refine(isTimeZone, 'expected the name of a time zone, such as Europe/Berlin')
-            .optional()
-            .describe('IANA name of their zone; UTC when absent.'),
-          criticalBypass: z.boolean().default(true).describe('Sends notifications with priority `critical` nevertheless.'),
-        })
-        .refine(({ start, end }) => start !== end, { path: ['end'], error: 'expected another time than `start`' })
-        .optional()
-        .describe('When notifications are kept back until the end; never when absent.'),
+      quietHours: QuietHours().optional().describe('When notifications are kept back until the end; never when absent.'),
     })
     .meta({ id: 'AgentNotification' }),
 );

@@ -42,6 +42,7 @@ function message(conversationId: string, texts: readonly string[], opKey = newId
     state: 'pending',
     attempts: 0,
     repeats: 0,
+    unsolicited: null,
     notBeforeMs: atMs,
     expiresAtMs: atMs + 60_000,
     bootId: null,

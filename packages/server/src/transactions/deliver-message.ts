@@ -51,6 +51,7 @@ function partOf({ id, opKey, digest, agentId, principalId, conversationRef, text
     state: 'accepted',
     attempts: 1,
     repeats: 0,
+    unsolicited: null,
     notBeforeMs: atMs,
     expiresAtMs: atMs,
     bootId: null,

@@ -1,4 +1,5 @@
 import { deliverMessage } from './deliver-message.ts';
+import { withdrawParts } from '../features/channels/delivery/store.ts';
 import { enterRoot, leaveRoot } from '../features/delegation/autonomy/store.ts';
 import { acceptWork, cancelWork, findWork, holdsWork, settleWork } from '../features/unattended/durable/store.ts';
 import {
@@ -21,7 +22,7 @@ import {
   stoppedGraph,
 } from '../features/delegation/graph/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
-import { operation } from '../kernel/db/operation.ts';
+import { operation, type Tx } from '../kernel/db/operation.ts';
 
 /** Stores everything that the response of `graph.execute` promises, in one commit. */
 export const acceptGraph = operation(
@@ -49,6 +50,11 @@ export const moveGraphNodes = operation(
   'graph.move',
   async (tx, { claim, graphId, changes, inbox, waitedMs }: NodeMoves): Promise<string[] | undefined> => {
     if (!(await holdsWork(tx, claim)) || !(await changeNodes(tx, graphId, changes, waitedMs))) return undefined;
+    await withdrawQuestions(
+      tx,
+      graphId,
+      changes.filter(({ endedAtMs }) => endedAtMs !== null),
+    );
     const delivered: string[] = [];
     for (const message of inbox) if ((await deliverMessage(tx, message)) === 'accepted') delivered.push(message.id);
     return delivered;
@@ -67,6 +73,7 @@ export const closeGraph = operation(
     if (!(await endGraphRow(tx, end))) return undefined;
     const found = await readGraph(tx, id);
     if (found === undefined) return undefined;
+    await withdrawQuestions(tx, id, found.nodes);
     const { workId, rootRunId } = found.row;
     if (claim === undefined && workId !== null) await cancelWork(tx, { id: workId, errorKind: errorKind ?? 'killed', atMs });
     if (rootRunId !== null) await leaveRoot(tx, { rootRunId, kind: 'graph', failed: state !== 'completed', tokens: 0, costNano: 0, atMs });
@@ -75,6 +82,18 @@ export const closeGraph = operation(
     return { delivered, found };
   },
 );
+
+interface MaybeGate {
+  readonly nodeId: string;
+  readonly attempt: number;
+  readonly runId: string | null;
+}
+
+/** What a gate asks in a chat is not sent any more when the gate has ended. */
+async function withdrawQuestions(tx: Tx, graphId: string, nodes: readonly MaybeGate[]): Promise<void> {
+  for (const { nodeId, attempt, runId } of nodes)
+    if (runId === null) for (const kind of ['ask', 'reminder']) await withdrawParts(tx, { opKey: `graph:${graphId}:${kind}:${nodeId}:${attempt}` });
+}
 
 export const graphsOfRoot = operation('graph.ofRoot', async (tx, { rootRunId }: { readonly rootRunId: string }): Promise<FoundGraph[]> => {
   const found: FoundGraph[] = [];

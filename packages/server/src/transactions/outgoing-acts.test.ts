@@ -135,6 +135,7 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
     finishSend: finishChannelSend,
     recoverSends: recoverChannelSends,
     announceAlert() {},
+    quietUntil: () => undefined,
   };
   const readFile = () => Promise.resolve(Buffer.from('bytes'));
   const one = new InstanceSender({ ...senderDeps, readFile } as unknown as SenderDeps, {
@@ -150,6 +151,7 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
     platformOf: () => platform,
     wake: () => one.wake(),
     maxPartsOf: () => undefined,
+    quietUntil: () => undefined,
   } as unknown as Parameters<typeof createDelivery>[0]);
   const findTarget = createFindTarget({ db, configOf: () => undefined, defaultAgentId: () => 'default', mayReceive: () => Promise.resolve(true) });
   const acts = createActs({

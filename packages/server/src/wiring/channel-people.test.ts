@@ -48,9 +48,13 @@ const configOf = (given: Given): InstanceConfig => {
 function intake(given: Given = {}) {
   const config = configOf(given);
   const core = { db, clock, bus: { emit() {} }, log: { error() {}, warn() {}, info() {}, debug() {} }, traceWork() {} };
-  const delivery = createDelivery({ ...core, platformOf: () => irc, wake() {}, maxPartsOf: () => undefined } as unknown as Parameters<
-    typeof createDelivery
-  >[0]);
+  const delivery = createDelivery({
+    ...core,
+    platformOf: () => irc,
+    wake() {},
+    maxPartsOf: () => undefined,
+    quietUntil: () => undefined,
+  } as unknown as Parameters<typeof createDelivery>[0]);
   const messages = createMessages({
     ...core,
     db: recording(),
@@ -240,9 +244,8 @@ describe('groups', () => {
 
 /** Parts of a message to a conversation. */
 function partsTo(to: Destination, about: { readonly principalId: string; readonly opKey: string }): PartRow[] {
-  const deps = { db, clock, bus: { emit() {} }, platformOf: () => irc, wake() {}, maxPartsOf: () => undefined } as unknown as Parameters<
-    typeof createDelivery
-  >[0];
+  const rules = { platformOf: () => irc, maxPartsOf: () => undefined, quietUntil: () => undefined };
+  const deps = { db, clock, bus: { emit() {} }, wake() {}, ...rules } as unknown as Parameters<typeof createDelivery>[0];
   return createDelivery(deps).api.partsOf({ ...about, to, text: 'hello', agentId: 'default', conversationRef: null, turnId: null });
 }
 const direct = { instance: 'net', channelType: 'irc', threadId: null, conversationKind: 'direct' as const };

@@ -105,6 +105,7 @@ function sender(
     recoverSends: recoverChannelSends,
     announceAlert: ({ text }: { readonly text: string }) => alerts.push(text),
     readFile: () => readFile(),
+    quietUntil: () => undefined,
   };
   const platform: Platform = { ...irc, rate, ...(keyWindowMs !== undefined && { keyWindowMs }) };
   const one = new InstanceSender(deps as unknown as SenderDeps, { instance, adapter: adapter as Adapter, platform, onSent() {}, onUnknown });
@@ -124,6 +125,7 @@ async function enqueueTo(instance: string, conversations: readonly string[]): Pr
     platformOf: () => irc,
     wake() {},
     maxPartsOf: () => undefined,
+    quietUntil: () => undefined,
   } as unknown as Parameters<typeof createDelivery>[0]);
   const parts = conversations.flatMap((conversationId, index) =>
     api.partsOf({
@@ -434,6 +436,7 @@ test('a send costs two writes and a read, however many wait, and one at rest has
   expect(Object.fromEntries(used)).toEqual({
     'delivery.recover': 1,
     'delivery.heads': 1,
+    'delivery.held': 1,
     'delivery.begin': 60,
     'delivery.finish': 60,
     'delivery.head': 60,

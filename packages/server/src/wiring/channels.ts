@@ -5,6 +5,8 @@ import type { DeliveryApi } from '../features/channels/delivery/api.ts';
 import { admitsOf } from '../channels/people.ts';
 import { readAdmission } from '../features/channels/delivery/admission.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
+import { countHeld } from '../features/channels/delivery/held.ts';
+import { createQuietUntil } from '../features/channels/delivery/quiet-hours.ts';
 import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
@@ -59,16 +61,18 @@ export interface ChannelsWiring {
 }
 
 /** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */
-export function wireOutbox({ options, live, core }: Assembly) {
+export function wireOutbox({ options, live, core }: Assembly, { agents }: { readonly agents: Pick<AgentsApi, 'find'> }) {
   // Before the channels are built none is connected, and each sends what is pending when it connects.
   let wake: (instance: string) => void = () => {};
   const channels = live((config) => config.channels);
   const { db } = core('delivery');
+  const quietUntil = createQuietUntil({ channels: () => channels.current, agents, nextWithin: nextActive });
   const delivery = createDelivery({
     ...core('delivery'),
     platformOf,
     wake: (instance) => wake(instance),
     maxPartsOf: (name) => channels.current[name]?.maxParts,
+    quietUntil,
   });
   const types = () => new Map(delivery.isLoaded() ? Object.entries(channels.current).map(([name, { type }]) => [name, type]) : []);
   const approvalKey = options.installKey.derive('approval-codes');
@@ -79,6 +83,7 @@ export function wireOutbox({ options, live, core }: Assembly) {
     /** Names what notifies a connected channel that something waits for it. */
     onWake: (given: typeof wake) => void (wake = given),
     endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }),
+    quietUntil,
     approvalKey,
     approvalChats: createApprovalChats({ ...core('channels'), delivery: delivery.api, key: approvalKey, confirm: confirmApproval }),
   };
@@ -119,6 +124,8 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     recoverSends: recoverChannelSends,
     announceAlert: deps.inbox.announce,
     readFile: (id: string) => deps.media.read(id),
+    quietUntil: deps.outbox.quietUntil,
+    agents: deps.agents,
   };
   const instances: Instances = new Instances({
     ...core('channels'),
@@ -130,6 +137,7 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     take: messages.take,
     cursorOf: messages.cursorOf,
     activeRuns: messages.activeRuns,
+    countHeld: () => core('channels').db.read(countHeld, undefined),
     createSender: (instance, config, { adapter, platform }, onSent) =>
       new InstanceSender(sending, {
         instance,
@@ -203,7 +211,6 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps
     sendNotification,
     findTarget,
     destinationOf,
-    nextWithin: nextActive,
     readSent: (opKey) => readSent(db, opKey),
     mayWrite,
     isEnabled: (name) => configOf(name) !== undefined,

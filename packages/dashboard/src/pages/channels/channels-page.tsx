@@ -77,7 +77,7 @@ function Whole() {
 function ChannelRow({ channel, onChanged }: { readonly channel: Health; readonly onChanged: () => void }) {
   const { client } = useSession();
   const { busy, error, run } = useAction();
-  const { channelInstanceId: name, channelType, state, error: cause, lastMessageAt, lastSentAt, activeRuns, uptimeMs, dropped } = channel;
+  const { channelInstanceId: name, channelType, state, error: cause, lastMessageAt, lastSentAt, activeRuns, uptimeMs, dropped, held } = channel;
   const change = (method: 'channels.enable' | 'channels.disable' | 'channels.restart') => () =>
     run(async () => {
       await client.call(method, { channel_type: channelType, channel_instance_id: name });
@@ -92,6 +92,7 @@ function ChannelRow({ channel, onChanged }: { readonly channel: Health; readonly
           {channelType}
           {state === 'healthy' && ` · connected for ${spanText(uptimeMs)}`}
           {activeRuns > 0 && ` · ${plural(activeRuns, 'turn')} running`}
+          {held > 0 && ` · ${plural(held, 'message')} held in quiet hours`}
           {count > 0 && (
             <span
               title={Object.entries(dropped)

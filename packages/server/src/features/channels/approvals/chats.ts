@@ -35,6 +35,8 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
         opKey: confirmationKeyOf(request.id),
         to,
         text: confirmationOf(request, to, codeOf(key, request.id)),
+        // Somebody who decided in a chat waits for it.
+        unsolicited: request.decidedBy?.startsWith('channel:') === true ? undefined : 'report',
         ...about,
       });
       if (await db.write(confirm, { id: request.id, parts })) delivery.wake(to.instance);
@@ -73,7 +75,19 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
 function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: ApprovalChat, code: string): OutgoingMessage {
   const { id, agentId, conversationRef, tool, action, reason, paramsJson, expiresAtMs, timeoutMs } = request;
   const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-  const about = { opKey: questionKeyOf(id), to, lifeMs: timeoutMs, agentId, conversationRef, principalId: principalIn(request), turnId: null };
+  const principalId = principalIn(request);
+  // The author of the message waits for its answer.
+  const unsolicited = request.origin === 'channel' ? undefined : 'question';
+  const about: Omit<OutgoingMessage, 'text'> = {
+    opKey: questionKeyOf(id),
+    to,
+    lifeMs: timeoutMs,
+    unsolicited,
+    agentId,
+    conversationRef,
+    principalId,
+    turnId: null,
+  };
   if (isQuiet) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
   const what = [`What: ${action}`, `Tool: ${tool}`, `Arguments: ${paramsText(paramsJson)}`, `Reason: ${reason}`].join('\n');
   const text = [

@@ -17,6 +17,12 @@ export interface OutgoingFile {
   readonly bytes: number;
 }
 
+/**
+ * What is sent to somebody who did not just write; quiet hours hold it. A `question` is sent at once when it would expire within them, and a
+ * `critical` notification when they let it pass.
+ */
+export type Unsolicited = 'report' | 'question' | 'notification' | 'critical';
+
 export interface OutgoingMessage {
   /** What it is for; a repeat under the same key sends nothing. */
   readonly opKey: string;
@@ -33,6 +39,7 @@ export interface OutgoingMessage {
   readonly files?: readonly OutgoingFile[] | undefined;
   /** Time until which it is worth sending. */
   readonly lifeMs?: number | undefined;
+  readonly unsolicited?: Unsolicited | undefined;
   readonly agentId: string;
   readonly principalId: string;
   readonly conversationRef: string | null;
@@ -52,6 +59,8 @@ export interface PartRow extends Destination, Pick<OutgoingMessage, 'opKey' | 't
   readonly buttonsJson: string | null;
   readonly fileJson: string | null;
   readonly state: DeliveryState;
+  /** Null for answers. */
+  readonly unsolicited: Unsolicited | null;
   readonly attempts: number;
   readonly repeats: number;
   readonly notBeforeMs: number;
@@ -91,7 +100,7 @@ export interface EndpointsApi {
   /** The same for an endpoint named by type and id: `NAME/ID`, or the id alone when one channel has the type. */
   named(channelType: string, channelId: string, call: CallContext, at: string): Promise<Destination>;
   /** Returns a message addressed to a chat instead of the inbox; an alert for the inbox when no such channel is configured any more. */
-  address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number; readonly buttons?: readonly Button[] }): InboxMessage;
+  address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number | undefined; readonly buttons?: readonly Button[] }): InboxMessage;
 }
 
 /** What is stored of a send that ended. */

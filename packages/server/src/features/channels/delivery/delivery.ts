@@ -12,6 +12,8 @@ import { agentsOf } from '../../../channels/people.ts';
 import { announceDelivery } from './announce.ts';
 import type { DeliveryApi, Destination, OutgoingFile, OutgoingMessage, PartRow } from './api.ts';
 import { restOfAnswer, withMarkSpace } from './marks.ts';
+import type { QuietUntil } from './quiet-hours.ts';
+import { holdOf, isQuietHold } from './held.ts';
 import { countStages, decidePart, enqueueParts, listParts } from './store.ts';
 
 /** Answers that could not be sent by then are not sent any more. */
@@ -35,6 +37,7 @@ export interface DeliveryDeps extends Core {
   readonly wake: (instance: string) => void;
   /** Parts of one answer of an instance at most; undefined: as many as its platform takes. */
   readonly maxPartsOf: (instance: string) => number | undefined;
+  readonly quietUntil: QuietUntil;
 }
 
 type Methods = HandlersOf<'delivery.queue.status' | 'delivery.list' | 'delivery.resend' | 'delivery.settle'>;
@@ -65,7 +68,18 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     return { texts: parts, rest: rest === '' ? undefined : { text: rest, fileJson: JSON.stringify(restFile(rest)) } };
   }
 
-  function rowsOf({ to, text, subject, replyTo, edits, buttons = [], files = [], lifeMs = answerLifeMs, ...message }: OutgoingMessage): PartRow[] {
+  function rowsOf({
+    to,
+    text,
+    subject,
+    replyTo,
+    edits,
+    buttons = [],
+    files = [],
+    lifeMs = answerLifeMs,
+    unsolicited,
+    ...message
+  }: OutgoingMessage): PartRow[] {
     const platform = platformOf(to.channelType);
     const shown = platform?.capabilities.features.buttons === true ? buttons : [];
     const { texts, rest } = cutFor(shown.length === buttons.length ? text : withCommands(text, buttons), to);
@@ -76,6 +90,15 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     ];
     const atMs = clock.now();
     const base = nextId('ob', atMs);
+    const open = {
+      state: 'pending',
+      unsolicited: unsolicited ?? null,
+      notBeforeMs: atMs,
+      expiresAtMs: atMs + lifeMs,
+      errorKind: null,
+      error: null,
+    } as const;
+    const untilMs = deps.quietUntil({ ...message, ...to, ...open }, atMs);
     return all.map((one, index) => ({
       ...message,
       ...to,
@@ -88,19 +111,15 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       editsId: index === 0 ? (edits ?? null) : null,
       replyTo: index === 0 ? (replyTo ?? null) : null,
       buttonsJson: shown.length > 0 && index === texts.length - 1 ? JSON.stringify(shown) : null,
-      state: 'pending',
       attempts: 0,
       repeats: 0,
-      notBeforeMs: atMs,
-      expiresAtMs: atMs + lifeMs,
       bootId: null,
       ambiguousSinceMs: null,
       begunAtMs: null,
       platformId: null,
-      errorKind: null,
-      error: null,
       createdAtMs: atMs,
       endedAtMs: null,
+      ...(untilMs === undefined ? open : { ...open, ...holdOf(open, atMs, untilMs) }),
     }));
   }
 
@@ -146,6 +165,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
           delivered: count('accepted'),
           expired: count('expired'),
           unknown: count('unknown'),
+          held: count('held'),
         };
       },
       'delivery.list': async ({ state = null, channel_instance_id: instance = null, offset, limit }, call) => {
@@ -179,7 +199,7 @@ function shown(row: PartRow): ResultInput<'delivery.resend'> {
     conversationRef,
     turnId,
     createdAt: createdAtMs,
-    notBefore: state === 'pending' ? row.notBeforeMs : null,
+    notBefore: state === 'pending' || isQuietHold(row) ? row.notBeforeMs : null,
     endedAt: endedAtMs,
   };
 }

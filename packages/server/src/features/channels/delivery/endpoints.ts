@@ -63,8 +63,13 @@ export function createEndpoints({ db, platformOf, types, delivery }: EndpointsDe
     },
     address(message, to, { lifeMs, buttons } = {}) {
       const { opKey, text, agentId, principalId, conversationRef } = message;
-      if (types().get(to.instance) === to.channelType)
-        return { ...message, parts: delivery.partsOf({ opKey, to, text, lifeMs, buttons, agentId, principalId, conversationRef, turnId: null }) };
+      if (types().get(to.instance) === to.channelType) {
+        const unsolicited = buttons === undefined ? 'report' : 'question';
+        return {
+          ...message,
+          parts: delivery.partsOf({ opKey, to, text, lifeMs, buttons, unsolicited, agentId, principalId, conversationRef, turnId: null }),
+        };
+      }
       const why = `(This could not be delivered to ${to.conversationId}: the channel "${to.instance}" (${to.channelType}) is not configured any more.)`;
       return { ...message, level: 'alert', text: `${text}\n\n${why}` };
     },

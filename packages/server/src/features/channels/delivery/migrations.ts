@@ -70,4 +70,15 @@ export const deliveryMigrations: readonly Migration[] = [
     ],
   },
   { id: '250-outbound-repeats', up: ['ALTER TABLE outbound_message ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0'] },
+  {
+    id: '300-quiet-hours',
+    up: [
+      'ALTER TABLE outbound_message ADD COLUMN unsolicited TEXT',
+      `CREATE INDEX outbound_message_held ON outbound_message (instance, id) WHERE state = 'held'`,
+      // Held notifications were released by their own rows.
+      `UPDATE outbound_message SET error_kind = 'quiet_hours', unsolicited = 'notification'
+        WHERE state = 'held' AND op_key IN (SELECT op_key FROM channel_notification WHERE state = 'held')`,
+      `UPDATE channel_notification SET state = 'open' WHERE state = 'held'`,
+    ],
+  },
 ];

@@ -5,12 +5,15 @@ import type { Core } from '../../../kernel/core.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { sleep } from '../../../kernel/timers.ts';
+import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { OutgoingFile, PartRow, Sender, SendFinish } from './api.ts';
 import { announceDelivery } from './announce.ts';
 import type { Admits } from '../../../channels/people.ts';
 import { markRepeat, restOfAnswer } from './marks.ts';
 import { type ClaimedPart, dropEdit, type LeftSends, maxHeads, type PartHead, readHead, readHeads, type SendBegin, type SendEnd } from './store.ts';
+import { type HeldDecision, type HeldMessage, readHeld, releaseHeld } from './held.ts';
+import type { QuietUntil } from './quiet-hours.ts';
 import { TokenBuckets } from './token-buckets.ts';
 
 export interface SenderDeps extends Core {
@@ -29,6 +32,8 @@ export interface SenderDeps extends Core {
   readonly announceAlert: (message: InboxMessage) => void;
   /** Returns a file of the media store; undefined when it is gone. */
   readonly readFile: (mediaId: string) => Promise<Uint8Array | undefined>;
+  readonly quietUntil: QuietUntil;
+  readonly agents: Pick<AgentsApi, 'find'>;
 }
 
 export interface SenderOptions {
@@ -75,6 +80,8 @@ export class InstanceSender implements Sender {
   #failures = 0;
   /** There may be more conversations than were read. */
   #hasMore = false;
+  /** Monotonic time of the next check of what quiet hours hold. */
+  #releaseAt = Number.NEGATIVE_INFINITY;
 
   constructor(deps: SenderDeps, options: SenderOptions) {
     this.#deps = deps;
@@ -123,9 +130,9 @@ export class InstanceSender implements Sender {
   /** Starts what is due; returns the time until the next is. */
   async #sendHeads(signal: AbortSignal): Promise<number> {
     const { db } = this.#deps;
+    let nextMs = await this.#releaseHeld();
     const heads = await db.read(readHeads, { instance: this.#options.instance });
     this.#hasMore = heads.length === maxHeads;
-    let nextMs = lookMs;
     for (const head of heads) {
       const lane = laneOf(head);
       const waitMs = this.#waitMs(head);
@@ -135,6 +142,34 @@ export class InstanceSender implements Sender {
       else this.#busy.set(lane, this.#sendLane(head, lane, signal));
     }
     return nextMs;
+  }
+
+  /** Lets what quiet hours held be sent when they have ended; returns the time until the next check. */
+  async #releaseHeld(): Promise<number> {
+    const { db, clock } = this.#deps;
+    const waitMs = this.#releaseAt - clock.monotonic();
+    if (waitMs > 0) return Math.min(waitMs, lookMs);
+    const atMs = clock.now();
+    let nextMs = lookMs;
+    const held = await db.read(readHeld, { instance: this.#options.instance });
+    const decisions = held.flatMap((message): HeldDecision[] => {
+      const untilMs = this.#deps.quietUntil(message, atMs);
+      if (untilMs !== undefined) nextMs = Math.min(nextMs, untilMs - atMs);
+      return this.#decisionsAbout(message, untilMs);
+    });
+    const released = decisions.length === 0 ? [] : await db.write(releaseHeld, { decisions, atMs });
+    const dropped = new Set(decisions.flatMap(({ is, message }) => (is === 'dropped' ? [message.id] : [])));
+    for (const message of released) if (dropped.has(message.id)) announceDelivery(this.#deps, { ...message, state: 'rejected' });
+    this.#releaseAt = clock.monotonic() + nextMs;
+    return nextMs;
+  }
+
+  #decisionsAbout(message: HeldMessage, untilMs: number | undefined): HeldDecision[] {
+    const agent = this.#deps.agents.find(message.agentId);
+    if (agent === undefined) return [{ message, is: 'dropped' }];
+    if (untilMs !== undefined) return untilMs > message.notBeforeMs ? [{ message, is: 'held', untilMs }] : [];
+    // What a suspended agent made waits, too.
+    return agent.suspended ? [] : [{ message, is: 'sent' }];
   }
 
   /** Sends what is due in a conversation, one part after the other. */
@@ -165,12 +200,13 @@ export class InstanceSender implements Sender {
     return undefined;
   }
 
-  async #send({ id }: PartHead, lane: string, signal: AbortSignal): Promise<void> {
+  async #send(head: PartHead, lane: string, signal: AbortSignal): Promise<void> {
     const { clock, log, bootId } = this.#deps;
+    const { id } = head;
     try {
       await this.#tokens.take(lane, signal);
       if (signal.aborted) return;
-      const part = await this.#begin(id);
+      const part = await this.#begin(head);
       if (part === undefined) return;
       const [startedAtMs, startedAt] = [clock.now(), clock.monotonic()];
       const end = this.#isKeyKnown(part)
@@ -198,11 +234,14 @@ export class InstanceSender implements Sender {
   }
 
   /** Claims a part; undefined when it is not pending any more, or too old. */
-  async #begin(id: string): Promise<ClaimedPart | undefined> {
+  async #begin(head: PartHead): Promise<ClaimedPart | undefined> {
     const { db, clock, bootId, beginSend } = this.#deps;
     const { channelType } = this.#options.platform.capabilities;
     const { admits } = this.#options;
-    const start = await db.write(beginSend, { id, channelType, bootId, atMs: clock.now(), ageNowMs: clock.ageNow(), admits });
+    const { id } = head;
+    const atMs = clock.now();
+    const quietUntilMs = this.#deps.quietUntil(head, atMs);
+    const start = await db.write(beginSend, { id, channelType, bootId, atMs, ageNowMs: clock.ageNow(), admits, quietUntilMs });
     if (start.is === 'taken') return undefined;
     if (start.is === 'begun') return start.part;
     this.#retries.delete(id);

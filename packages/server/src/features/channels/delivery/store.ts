@@ -8,6 +8,7 @@ import type { PartRow } from './api.ts';
 import { type Admits, removedText } from '../../../channels/people.ts';
 import { markRemoved, readAdmission, recipientsIn } from './admission.ts';
 import { readKnownEndpoint } from './endpoint-store.ts';
+import { admitHeld, countHeld, holdMessage, maxHeld, readHeld, releaseHeld } from './held.ts';
 
 /** Open parts of all instances, and of one conversation; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
@@ -31,6 +32,7 @@ const columns = [
   'buttonsJson',
   'fileJson',
   'state',
+  'unsolicited',
   'attempts',
   'repeats',
   'notBeforeMs',
@@ -97,14 +99,17 @@ export async function addParts(tx: Tx, parts: readonly PartRow[]): Promise<boole
   const { instance, conversationId } = first;
   const open = (await tx.get(countOpen, {}))?.n ?? 0;
   const openThere = (await tx.get(countOpenThere, { instance, conversationId }))?.n ?? 0;
-  const isFull = open >= maxOpen || openThere >= maxOpenOfConversation;
+  const admitted = await admitHeld(tx, parts);
+  const isFull = open >= maxOpen || openThere >= maxOpenOfConversation || admitted === undefined;
   const error =
     open >= maxOpen
       ? `More than ${maxOpen} messages wait to be sent`
-      : `More than ${maxOpenOfConversation} messages wait to be sent to the conversation`;
+      : openThere >= maxOpenOfConversation
+        ? `More than ${maxOpenOfConversation} messages wait to be sent to the conversation`
+        : `More than ${maxHeld} messages wait for the end of the quiet hours of the conversation`;
   const full = { state: 'rejected', errorKind: 'queue_full', error } as const;
   let added = 0;
-  for (const part of parts) added += (await tx.run(insert, isFull ? { ...part, ...full, endedAtMs: part.createdAtMs } : part)).changes;
+  for (const part of admitted ?? parts) added += (await tx.run(insert, isFull ? { ...part, ...full, endedAtMs: part.createdAtMs } : part)).changes;
   if (isFull && added > 0) await tx.call({ operation: 'inbox.deliver', input: alertOfFull(first, error) });
   return added > 0;
 }
@@ -128,7 +133,10 @@ export async function removeDelivered(tx: Tx, input: { readonly opKey: string })
 
 const byId = query<{ id: string }, PartRow>(({ db, p }) => db.selectFrom('outboundMessage').select(columns).where('id', '=', p('id')).forUpdate());
 /** The first open part of a conversation: what is needed to know when it is due. */
-export type PartHead = Pick<PartRow, 'id' | 'conversationId' | 'threadId' | 'state' | 'notBeforeMs'>;
+export type PartHead = Pick<
+  PartRow,
+  'id' | 'instance' | 'conversationId' | 'threadId' | 'state' | 'notBeforeMs' | 'agentId' | 'unsolicited' | 'expiresAtMs'
+>;
 
 /** How often a part that may have been sent is sent again, where the operator chose that. */
 const maxRepeats = 1;
@@ -136,7 +144,7 @@ const repeatAfterMs = 5_000;
 
 /** Conversations that are looked at together. */
 export const maxHeads = 256;
-const headColumns = ['id', 'conversationId', 'threadId', 'state', 'notBeforeMs'] as const;
+const headColumns = ['id', 'instance', 'conversationId', 'threadId', 'state', 'notBeforeMs', 'agentId', 'unsolicited', 'expiresAtMs'] as const;
 
 const heads = query<{ instance: string }, PartHead>(({ db, sql, p }) =>
   db
@@ -192,6 +200,8 @@ export interface SendBegin {
   readonly ageNowMs: number;
   /** People who may write directly over the instance; nobody is refused without it. */
   readonly admits?: Admits | undefined;
+  /** End of the quiet hours that hold it now. */
+  readonly quietUntilMs?: number | undefined;
 }
 
 /** A part that is claimed: with the ids of those whom it is for, empty when they are not known. */
@@ -199,13 +209,17 @@ export type ClaimedPart = PartRow & { readonly recipients: readonly string[] };
 
 /**
  * Claims a part, before anything of it leaves. Returns what it is then: `sending`, or ended because it is too old or for another platform;
- * undefined when it was not pending.
+ * undefined when it was not pending, or is held now.
  */
-export async function beginSend(tx: Tx, { id, channelType, bootId, atMs, ageNowMs, admits }: SendBegin): Promise<ClaimedPart | undefined> {
+export async function beginSend(
+  tx: Tx,
+  { id, channelType, bootId, atMs, ageNowMs, admits, quietUntilMs }: SendBegin,
+): Promise<ClaimedPart | undefined> {
   const row = await tx.get(byId, { id });
   if (row?.state !== 'pending') return undefined;
   const isForOther = row.channelType !== channelType;
   const isLate = row.expiresAtMs <= ageNowMs;
+  if (!isForOther && !isLate && quietUntilMs !== undefined && (await holdMessage(tx, row, atMs, quietUntilMs))) return undefined;
   // The code of a request goes to somebody who is not approved yet.
   const isChecked = admits !== undefined && row.conversationKind === 'direct' && !row.opKey.startsWith('pairing:');
   const recipients = isForOther || isLate || !isChecked ? [] : await recipientsIn(tx, row, admits);
@@ -481,6 +495,8 @@ const reopen = query<{ id: string; atMs: number; expiresAtMs: number }>(({ db, p
     .updateTable('outboundMessage')
     .set({
       state: 'pending',
+      // Somebody asks for it now.
+      unsolicited: null,
       attempts: 0,
       notBeforeMs: p('atMs'),
       expiresAtMs: p('expiresAtMs'),
@@ -548,7 +564,7 @@ export async function pruneParts(tx: Tx, { beforeMs, limit }: Due, forgetting: (
 }
 
 const dropPending = query<{ opKey: string }>(({ db, p }) =>
-  db.deleteFrom('outboundMessage').where('opKey', '=', p('opKey')).where('state', '=', 'pending'),
+  db.deleteFrom('outboundMessage').where('opKey', '=', p('opKey')).where('state', 'in', ['pending', 'held']),
 );
 const anyOf = query<{ opKey: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('outboundMessage').select('id').where('opKey', '=', p('opKey')).limit(1),
@@ -570,7 +586,11 @@ const forget = query<{ conversationRef: string }>(({ db, p }) =>
 );
 
 const forgetPending = query<{ conversationRef: string }>(({ db, p }) =>
-  db.deleteFrom('outboundMessage').where('conversationRef', '=', p('conversationRef')).where('turnId', 'is not', null).where('state', '=', 'pending'),
+  db
+    .deleteFrom('outboundMessage')
+    .where('conversationRef', '=', p('conversationRef'))
+    .where('turnId', 'is not', null)
+    .where('state', 'in', ['pending', 'held']),
 );
 
 /** Deletes the answers of a conversation that were not sent yet, as it is being reset. */
@@ -589,6 +609,9 @@ export const deliveryOperations = [
   readKnownEndpoint,
   readHeads,
   readHead,
+  readHeld,
+  countHeld,
+  releaseHeld,
   countStages,
   listParts,
   decidePart,

@@ -1,4 +1,5 @@
 import type { DeliveryState } from '@gatehouse/contract';
+import type { Unsolicited } from './api.ts';
 
 /** Rows of `outbound_message`: one part of a message to a platform. */
 interface OutboundMessageTable {
@@ -23,6 +24,8 @@ interface OutboundMessageTable {
   readonly buttonsJson: string | null;
   readonly fileJson: string | null;
   readonly state: DeliveryState;
+  /** What quiet hours hold; null for answers. */
+  readonly unsolicited: Unsolicited | null;
   readonly attempts: number;
   /** How often it was sent again although it may have arrived, as the operator chose (`onUnknown: resend`). */
   readonly repeats: number;

@@ -1,4 +1,4 @@
-import { AgentId, once } from '@gatehouse/contract';
+import { AgentId, once, QuietHours } from '@gatehouse/contract';
 import * as z from 'zod';
 import { discordKeys } from '../../../channels/discord/config.ts';
 import { emailKeys } from '../../../channels/email/config.ts';
@@ -71,6 +71,19 @@ const people = () => ({
     .describe(
       'Messages that one answer may be, at most; the rest of a longer one is sent as a file where the platform takes files. That of the platform when absent.',
     ),
+  quietHours: QuietHours()
+    .optional()
+    .describe('When nothing is sent that nobody asked for: reports, announcements, notifications; never when absent.'),
+  quietHoursOf: z
+    .record(z.string().min(1).max(256), QuietHours())
+    .default({})
+    .describe('Quiet hours of single people and groups instead, by the id of the conversation that `channels.messages` shows.'),
+  maxAgeMs: z
+    .int()
+    .min(60_000)
+    .max(2_592_000_000)
+    .default(3_600_000)
+    .describe('Milliseconds after which a message is late: those of one sender, written while the channel was not connected, are answered together.'),
   typing: z.boolean().default(true).describe('Show that an answer is being written, where the platform has that.'),
   groups: z
     .strictObject({
@@ -88,7 +101,10 @@ const people = () => ({
 const instanceOf = <Type extends string, Keys extends z.ZodRawShape>(type: Type, keys: Keys) =>
   z.strictObject({ type: z.literal(type), ...people(), ...keys });
 
-const InstanceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'expected 1 to 32 lower-case letters, digits, "-" or "_"');
+const InstanceName = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'expected 1 to 32 lower-case letters, digits, "-" or "_"')
+  .refine((name) => name !== 'gateway', 'expected another name than that of the built-in channel');
 
 /** Section `channels` of config.yaml: instances by name. */
 export const ChannelsConfig = once(() =>

@@ -19,6 +19,8 @@ export interface InstancesDeps extends InstanceDeps {
   readonly settings: Pick<SettingsApi, 'change'>;
   /** Loads what cuts texts for platforms. */
   readonly load: () => Promise<void>;
+  /** Counts the parts that quiet hours hold, by instance. */
+  readonly countHeld: () => Promise<readonly { readonly instance: string; readonly n: number }[]>;
   /** Turns of an instance that run now. */
   readonly activeRuns: (instance: string) => number;
 }
@@ -96,7 +98,9 @@ export class Instances implements AsyncDisposable {
     const { config, log } = this.#deps;
     const follow = async (): Promise<void> => {
       if (this.#isEnded) return;
-      const gone = [...this.#running.values()].filter(({ name, config: used }) => !isDeepStrictEqual(this.configOf(name), used));
+      const gone = [...this.#running.values()].filter(
+        ({ name, config: used }) => !isDeepStrictEqual(connectionOf(this.configOf(name)), connectionOf(used)),
+      );
       await Promise.all(gone.map((instance) => this.#stop(instance)));
       if (Object.keys(config.current).length > 0) await this.#deps.load();
       for (const name of Object.keys(config.current)) if (!this.#running.has(name)) this.#open(name);
@@ -145,7 +149,8 @@ export class Instances implements AsyncDisposable {
       },
       'channels.health': async (_params, call) => {
         const forOwner = allows(call.identity.scopes, 'admin');
-        const channels = this.namesFor(call).map((name) => this.#healthOf(name, forOwner));
+        const held = new Map((await this.#deps.countHeld()).map(({ instance, n }) => [instance, n]));
+        const channels = this.namesFor(call).map((name) => ({ ...this.#healthOf(name, forOwner), held: held.get(name) ?? 0 }));
         return { channels: [this.#ownHealth(), ...channels], timestamp: clock.now(), enabled: channels.some(({ state }) => state !== 'disabled') };
       },
       'channels.enable': (params, call) => this.#switch(params, true, call),
@@ -204,7 +209,7 @@ export class Instances implements AsyncDisposable {
     return { channelType: config?.type ?? '', channelInstanceId: name, status, state: this.#running.get(name)?.state ?? ('disabled' as const) };
   }
 
-  #healthOf(name: string, forOwner: boolean): Health {
+  #healthOf(name: string, forOwner: boolean): Omit<Health, 'held'> {
     const instance = this.#running.get(name);
     const { channelType, state } = this.#shown(name);
     const since = instance?.connectedAtMs;
@@ -244,6 +249,10 @@ export class Instances implements AsyncDisposable {
       restartAttempts: 0,
       uptimeMs: Math.max(0, nowMs - this.#startedAtMs),
       dropped: {},
+      held: 0,
     };
   }
 }
+
+/** Quiet hours are read when something is sent: a change of them disconnects nobody. */
+const connectionOf = (config: InstanceConfig | undefined) => config && { ...config, quietHours: undefined, quietHoursOf: undefined };

@@ -1,8 +1,8 @@
 import type { NotificationPriority } from '@gatehouse/contract';
 import type { Destination, PartRow } from '../delivery/api.ts';
 
-/** `held`: until the end of quiet hours; `open`: the outbox sends it. */
-export type NotificationState = 'held' | 'open' | 'delivered' | 'failed';
+/** `open`: the outbox sends it, after quiet hours. */
+export type NotificationState = 'open' | 'delivered' | 'failed';
 
 export interface NotificationRow extends Pick<Destination, 'instance' | 'channelType' | 'conversationId'> {
   /** `nt_<uuid>` */

@@ -7,14 +7,13 @@ import type { Operation } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
-import type { DeliveryApi, Destination, PartRow } from '../delivery/api.ts';
+import type { DeliveryApi, Destination } from '../delivery/api.ts';
 import type { Coordinates, FindTarget, Target } from '../outgoing/api.ts';
 import type { Admission, NewNotification, NotificationRow } from './api.ts';
-import { quietUntil } from './quiet-hours.ts';
 import { findPlaces, type Place } from './store.ts';
 import { lifeMs, NotificationWatch, type WatchDeps } from './watch.ts';
 
-export interface NotificationsDeps extends Omit<WatchDeps, 'configOf' | 'wake'> {
+export interface NotificationsDeps extends WatchDeps {
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
   readonly delivery: Pick<DeliveryApi, 'partsOf' | 'wake'>;
   readonly findTarget: FindTarget;
@@ -40,7 +39,7 @@ type Suppression = EventPayload<'notification:suppressed'>['reason'];
 export function createNotifications(deps: NotificationsDeps): Notifications {
   const { db, bus, clock, agents, delivery, destinationOf } = deps;
   const configOf = (agentId: string): AgentNotification | undefined => agents.find(agentId)?.config.notification;
-  const watch = new NotificationWatch({ ...deps, configOf, wake: delivery.wake });
+  const watch = new NotificationWatch(deps);
 
   /** Returns the newest one with an approved person: strangers write to open channels, and people are removed. */
   async function firstApproved(all: readonly Place[]): Promise<Place | undefined> {
@@ -114,14 +113,14 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
     if (config === undefined || !deps.isEnabled(to.instance)) throw new AppError('unavailable', `The channel ${to.instance} is disabled`);
     const { priority, message: text, origin } = asked;
     const atMs = clock.now();
-    const untilMs = quietUntil(config, priority, atMs, deps.nextWithin);
-    if (untilMs === undefined && !deps.isConnected(to.instance)) throw new AppError('unavailable', `The channel ${to.instance} is not connected`);
     const id = newId('nt');
     const opKey = `notification:${id}`;
-    const cut = delivery.partsOf({ opKey, to, text, lifeMs, agentId, principalId, conversationRef, turnId: null });
-    const parts = untilMs === undefined ? cut : cut.map((part) => heldUntil(part, untilMs));
+    const unsolicited = priority === 'critical' ? 'critical' : 'notification';
+    const parts = delivery.partsOf({ opKey, to, text, lifeMs, unsolicited, agentId, principalId, conversationRef, turnId: null });
     const [first] = parts;
     if (first === undefined) throw new AppError('invalid_params', 'message: expected more than white space', { param: 'message' });
+    const untilMs = first.state === 'held' ? first.notBeforeMs : null;
+    if (untilMs === null && !deps.isConnected(to.instance)) throw new AppError('unavailable', `The channel ${to.instance} is not connected`);
     const { instance, channelType, conversationId } = to;
     const row: NotificationRow = {
       id,
@@ -134,7 +133,7 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
       priority,
       opKey,
       entryId: first.id,
-      state: untilMs === undefined ? 'open' : 'held',
+      state: 'open',
       createdAtMs: atMs,
     };
     const { maxPerHour, dedupeWindowMs } = config;
@@ -144,10 +143,10 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
     if (admission === 'duplicate')
       return suppress(agentId, asked, admission, principalId, `the same text was sent within ${Math.round(dedupeWindowMs / 1000)} s`);
     const about = { agentId, priority, channelType, channelId: conversationId, entryId: first.id };
-    bus.emit('notification:enqueued', { ...about, origin, notBefore: untilMs ?? null, timestamp: atMs }, principalId);
-    if (untilMs !== undefined) bus.emit('notification:suppressed', { agentId, priority, reason: 'quiet_hours', timestamp: atMs }, principalId);
+    bus.emit('notification:enqueued', { ...about, origin, notBefore: untilMs, timestamp: atMs }, principalId);
+    if (untilMs !== null) bus.emit('notification:suppressed', { agentId, priority, reason: 'quiet_hours', timestamp: atMs }, principalId);
     watch.add(row);
-    if (untilMs === undefined) delivery.wake(instance);
+    delivery.wake(instance);
     return { success: true, entryId: first.id };
   }
 
@@ -157,9 +156,6 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
     [Symbol.dispose]: () => watch[Symbol.dispose](),
   };
 }
-
-/** The outbox sends it when it is released. */
-const heldUntil = (part: PartRow, untilMs: number): PartRow => ({ ...part, state: 'held', notBeforeMs: untilMs, expiresAtMs: untilMs + lifeMs });
 
 /** Returns what the policy of an agent refuses whatever the target is. */
 function refusalOf(agentId: string, config: AgentNotification | undefined, { origin }: Asked): Answer | undefined {

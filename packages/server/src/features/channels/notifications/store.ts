@@ -84,27 +84,6 @@ export const endNotification = operation(
     (await tx.run(end, input)).changes > 0,
 );
 
-const openHeld = query<{ id: string }>(({ db, p }) =>
-  db.updateTable('channelNotification').set({ state: 'open' }).where('id', '=', p('id')).where('state', '=', 'held'),
-);
-const openParts = query<{ opKey: string; atMs: number; expiresAtMs: number }>(({ db, p }) =>
-  db
-    .updateTable('outboundMessage')
-    .set({ state: 'pending', notBeforeMs: p('atMs'), expiresAtMs: p('expiresAtMs') })
-    .where('opKey', '=', p('opKey'))
-    .where('state', '=', 'held'),
-);
-
-/** Lets the outbox send a notification that was held; false when it is not held any more. */
-export const releaseNotification = operation(
-  'notifications.release',
-  async (tx, { id, opKey, atMs, expiresAtMs }: Pick<NotificationRow, 'id' | 'opKey'> & { readonly atMs: number; readonly expiresAtMs: number }) => {
-    if ((await tx.run(openHeld, { id })).changes === 0) return false;
-    await tx.run(openParts, { opKey, atMs, expiresAtMs });
-    return true;
-  },
-);
-
 export interface Wanted {
   /** Null: all agents. */
   readonly agentIds: readonly string[] | null;
@@ -154,4 +133,4 @@ export const findPlaces = operation('notifications.places', async (tx, wanted: W
   return rows.flatMap((row) => (row.conversationRef === null ? [] : [{ ...row, conversationRef: row.conversationRef }]));
 });
 
-export const notificationOperations = [readOpen, endNotification, releaseNotification, findPlaces];
+export const notificationOperations = [readOpen, endNotification, findPlaces];

@@ -78,7 +78,9 @@ export function createSends({ db, bus, clock, delivery, sendMessage }: SendsDeps
 
 /** Returns the state of a message from those of its parts. */
 export function statusOf(parts: readonly PartState[]): MessageStatus {
-  const has = (...states: readonly PartState['state'][]) => parts.some(({ state }) => states.includes(state));
+  // What quiet hours hold is to be sent.
+  const all = parts.map(({ state, errorKind }) => (state === 'held' && errorKind === 'quiet_hours' ? 'pending' : state));
+  const has = (...states: readonly PartState['state'][]) => all.some((state) => states.includes(state));
   if (has('unknown', 'held')) return 'unknown';
   if (has('pending', 'sending')) return 'pending';
   if (!has('rejected', 'expired')) return 'accepted';

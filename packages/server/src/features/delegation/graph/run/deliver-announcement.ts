@@ -90,7 +90,17 @@ export function createAnnouncementDelivery(deps: DeliveryDeps) {
     const answerCalls = ({ text, turnId }: TurnOutcome) => {
       if (endpoint === undefined || isSilent(text)) return [];
       const { agentId, principalId, ref: conversationRef } = target;
-      return [deps.delivery.sendCall({ opKey: `announce:${item.id}`, to: endpoint, text, agentId, principalId, conversationRef, turnId })];
+      const message = {
+        opKey: `announce:${item.id}`,
+        to: endpoint,
+        text,
+        unsolicited: 'report',
+        agentId,
+        principalId,
+        conversationRef,
+        turnId,
+      } as const;
+      return [deps.delivery.sendCall(message)];
     };
     const outcome = await deps.turns.announce(
       {

@@ -342,7 +342,9 @@ export class LiveGraph {
     if (chat === undefined) return questionMessage(this.row, node, kind, text, this.#ref, clock.now());
     const code = chats.gateCode({ graphId: this.row.id, nodeId: node.spec.id });
     const how = `Decide with the code ${code}; without an answer the node fails.`;
-    return endpoints.address(questionMessage(this.row, node, kind, text, this.#ref, clock.now(), how), chat, { buttons: chats.buttonsOf(code) });
+    const atMs = clock.now();
+    const lifeMs = node.deadlineMs === null ? undefined : Math.max(0, node.deadlineMs - atMs);
+    return endpoints.address(questionMessage(this.row, node, kind, text, this.#ref, atMs, how), chat, { buttons: chats.buttonsOf(code), lifeMs });
   }
 
   #addressed(message: InboxMessage): InboxMessage {

@@ -55,5 +55,6 @@ export function answerTo(
   { text, turnId }: TurnOutcome,
 ): OutgoingMessage | undefined {
   const { agentId, principalId, ref } = target;
-  return isSilent(text) ? undefined : { opKey: `announce:${item.id}`, to, text, agentId, principalId, conversationRef: ref, turnId };
+  if (isSilent(text)) return undefined;
+  return { opKey: `announce:${item.id}`, to, text, unsolicited: 'report', agentId, principalId, conversationRef: ref, turnId };
 }

@@ -25,8 +25,12 @@ export async function readSends(tx: Tx, executionIds: readonly string[]): Promis
   const found = new Map<string, DeliveryState[]>();
   if (executionIds.length === 0) return found;
   const keys = executionIds.map(deliveryKeyOf);
-  const rows = await tx.build<{ opKey: string; state: DeliveryState }>((db) =>
-    db.selectFrom('outboundMessage').select(['opKey', 'state']).where('opKey', 'in', keys),
+  const rows = await tx.build<{ opKey: string; state: DeliveryState }>((db, sql) =>
+    db
+      .selectFrom('outboundMessage')
+      // What quiet hours hold is to be sent.
+      .select(['opKey', sql<DeliveryState>`case when state = 'held' and error_kind = 'quiet_hours' then 'pending' else state end`.as('state')])
+      .where('opKey', 'in', keys),
   );
   for (const { opKey, state } of rows) {
     const executionId = opKey.slice(prefix.length);

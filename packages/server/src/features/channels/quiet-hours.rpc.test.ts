@@ -1,0 +1,129 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { CronDeliveryTarget } from '@gatehouse/contract';
+import { createStepClock, type FakeTelegram, startFakeTelegram, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { conversationRef } from '../conversations/sessions/conversation.ts';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const ada = { id: 1001, first_name: 'Ada' };
+const quietHours = { start: '22:00', end: '07:00', timeZone: 'Europe/Berlin' };
+
+let telegram: FakeTelegram;
+let clock: StepClock;
+let homeDir: string;
+let server: TestServer;
+beforeEach(async () => {
+  // 22:30 in Berlin.
+  clock = createStepClock(Date.parse('2026-11-27T21:30:00Z'));
+  telegram = await startFakeTelegram({ now: () => clock.now() });
+  homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-quiet-'));
+});
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await telegram[Symbol.asyncDispose]();
+  rmSync(homeDir, { recursive: true, force: true });
+});
+
+async function start(): Promise<void> {
+  const bot = { type: 'telegram' as const, token: telegram.token, apiUrl: telegram.url, owners: [String(ada.id)], quietHours };
+  server = await startTestServer({
+    clock,
+    homeDir,
+    provider: { answer: () => ({ text: 'Hello.' }) },
+    config: {
+      agents: { default: { model: 'mock/mock-fast' }, night: { model: 'mock/mock-fast' } },
+      scheduler: { cron: { builtIn: { memoryLifecycle: { enabled: false } } } },
+      channels: { bot },
+    },
+  });
+  await connected();
+}
+const connected = () => expect.poll(async () => (await server.client.call('channels.get', { channel_type: 'telegram' })).state).toBe('healthy');
+const said = () => telegram.chats.said(ada.id).map(({ text }) => text);
+const later = <T>(read: () => T) =>
+  expect.poll(() => {
+    clock.advance(1_000);
+    return read();
+  });
+
+/** Runs a job that delivers a text to ada. */
+async function report(name: string, agentId = 'default'): Promise<void> {
+  const deliveryTarget: CronDeliveryTarget = {
+    conversation: {
+      conversationScope: {
+        tenantId: 'default',
+        agentId,
+        partition: { kind: 'principal-key', principalId: 'token:root', sessionKey: 'desk:gateway' },
+      },
+      conversationRef: conversationRef(agentId, 'token:root', { userId: 'desk', channelId: 'gateway' }),
+    },
+    destinationEndpoint: { channelType: 'telegram', channelInstanceId: 'bot', conversationId: String(ada.id), conversationKind: 'direct' },
+  };
+  await server.client.call('cron.add', {
+    name,
+    agentId,
+    schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' },
+    payload: { kind: 'delivery', text: `Report ${name}` },
+    deliveryTarget,
+  });
+  await server.client.call('cron.run', { jobName: name, mode: 'force' });
+  await expect.poll(async () => (await deliveries()).some(({ text }) => text === `Report ${name}`)).toBe(true);
+}
+const deliveries = async () => (await server.client.call('delivery.list', { channel_instance_id: 'bot' })).deliveries;
+/** Waits for the confirmation of what was sent: time that passes before it would be a time-out. */
+const sent = (...texts: readonly string[]) =>
+  expect.poll(async () => (await deliveries()).filter(({ state }) => state === 'accepted').map(({ text }) => text)).toEqual(texts.toReversed());
+const states = async () => (await deliveries()).map(({ text, state }) => `${text} ${state}`).toReversed();
+
+test('a report waits for the morning and is shown as held, while answers are sent and the channel stays connected', async () => {
+  await start();
+  await report('one');
+  const until = Date.parse('2026-11-28T06:00:00Z');
+  expect(await deliveries()).toMatchObject([{ state: 'held', errorKind: 'quiet_hours', notBefore: until }]);
+  expect((await server.client.call('cron.runs', { jobName: 'one' })).runs).toMatchObject([{ deliveryStatus: 'unknown', deliveryPending: true }]);
+  const health = async () => (await server.client.call('channels.health', {})).channels.find(({ channelInstanceId }) => channelInstanceId === 'bot');
+  expect(await health()).toMatchObject({ state: 'healthy', held: 1 });
+  expect(await server.client.call('delivery.queue.status', {})).toMatchObject({ pending: 1, held: 1 });
+  telegram.chats.say(ada, 'are you there?');
+  await sent('Hello.');
+  // She is awake.
+  await report('two');
+  await sent('Hello.', 'Report two');
+  expect(said()).toEqual(['Hello.', 'Report two']);
+  clock.advance(hourMs);
+  await report('three');
+  await server[Symbol.asyncDispose]();
+  await start();
+  const disconnected = server.heard('channel:deregistered');
+  await server.client.call('config.patch', { path: 'channels.bot.quietHours.end', value: '08:00', confirm: true });
+  clock.step(until - clock.now() + minuteMs);
+  clock.advance(minuteMs);
+  await expect.poll(deliveries).toMatchObject([{ notBefore: until + hourMs }, { state: 'accepted' }, { state: 'accepted' }, { state: 'held' }]);
+  await server.client.call('config.patch', { path: 'channels.bot.quietHours', value: null, confirm: true });
+  await later(said).toEqual(['Hello.', 'Report two', 'Report one', 'Report three']);
+  expect(disconnected).toEqual([]);
+  expect((await server.client.call('cron.runs', { jobName: 'one' })).runs).toMatchObject([{ deliveryStatus: 'accepted' }]);
+  expect(await health()).toMatchObject({ held: 0 });
+});
+
+test('what is held is not sent for a deleted agent, to somebody who was removed, or while its agent is suspended', async () => {
+  await start();
+  telegram.chats.say(ada, 'hello');
+  await sent('Hello.');
+  clock.advance(hourMs);
+  await report('of night', 'night');
+  await report('held');
+  await server.client.call('agents.suspend', { agentId: 'default' });
+  await server.client.call('agents.delete', { agentId: 'night' });
+  clock.step(10 * hourMs);
+  await later(async () => states()).toEqual(['Hello. accepted', 'Report of night rejected', 'Report held held']);
+  await server.client.call('config.patch', { path: 'channels.bot.owners', value: [], confirm: true });
+  await connected();
+  await server.client.call('agents.resume', { agentId: 'default' });
+  await later(async () => states()).toEqual(['Hello. accepted', 'Report of night rejected', 'Report held rejected']);
+  expect((await deliveries()).map(({ errorKind }) => errorKind)).toEqual(['not_allowed', 'agent_deleted', null]);
+  expect(said()).toEqual(['Hello.']);
+});
