@@ -16,7 +16,9 @@ import {
   requestPairing,
   saveCursor,
 } from '../features/channels/messages/store.ts';
-import { type Choice, isQueueFull, saveChoice } from '../features/channels/messages/conversations-store.ts';
+import { type Choice, findWaiting, isQueueFull, saveChoice } from '../features/channels/messages/conversations-store.ts';
+import { isEmpty, withLater, withText } from '../features/channels/messages/digest.ts';
+import type { MessageWork } from '../features/channels/messages/run-message.ts';
 import { acceptWork, changeUnclaimed, dropUnclaimed } from '../features/unattended/durable/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
@@ -32,6 +34,8 @@ export interface MessageIntake {
   readonly choice?: Choice | undefined;
   /** Its turn. */
   readonly work?: NewWork | undefined;
+  /** Whether it may be answered together with pending late messages of its sender. */
+  readonly joins?: boolean | undefined;
   readonly pairing?: PairingRow | undefined;
   /** Reply to the sender; with `pairing` only when the request is new. */
   readonly reply?: readonly PartRow[] | undefined;
@@ -60,10 +64,11 @@ export const acceptChannelMessages = operation(
     if (cursor !== undefined) await saveCursor(tx, cursor);
     const added: string[] = [];
     const full: string[] = [];
-    for (const { row, work, choice, pairing, reply = [], replyWhenFull = [] } of messages) {
+    for (const { row, work, joins, choice, pairing, reply = [], replyWhenFull = [] } of messages) {
       if (!(await addMessage(tx, row))) continue;
       if (choice !== undefined) await saveChoice(tx, choice);
-      if (work !== undefined && !(await acceptIfFits(tx, row, work))) {
+      const isJoined = joins === true && work !== undefined && (await joinDigest(tx, row, work));
+      if (!isJoined && work !== undefined && !(await acceptIfFits(tx, row, work))) {
         await markFull(tx, { id: row.id });
         await addParts(tx, replyWhenFull);
         await inboxDeliver(tx, alertOfFull(row, replyWhenFull[0]?.principalId ?? ''));
@@ -95,12 +100,40 @@ async function changeMessage(tx: Tx, change: MessageChange): Promise<void> {
   const found = await findChanged(tx, change);
   if (found === undefined) return;
   const { id, verdict, text: was } = found;
-  const { text, atMs } = change;
-  const work = { kind: messageKind, key: id };
+  const { text } = change;
   const isDeleted = text === '';
-  const isWaiting = isDeleted ? await dropUnclaimed(tx, { ...work, atMs }) : await changeUnclaimed(tx, { ...work, text });
+  const isWaiting = await changeWaiting(tx, found, change);
   if (!isDeleted && (isWaiting || verdict !== 'turn')) await replaceText(tx, { id, text });
   else if (!isWaiting) await keepChange(tx, { id, text: text === was ? null : text });
+}
+
+/** Changes the text of a message in its pending work, its own or that of late ones with it; false when a turn has seen it. */
+async function changeWaiting(
+  tx: Tx,
+  { id, conversationRef }: { readonly id: string; readonly conversationRef: string | null },
+  { senderId, text, atMs }: MessageChange,
+): Promise<boolean> {
+  const digest = conversationRef === null ? undefined : await findWaiting(tx, { conversationRef, senderId });
+  for (const key of new Set([id, digest ?? id])) {
+    let changed: MessageWork | undefined;
+    const change = (payload: unknown) => (changed = withText(workOf(payload), key === id ? undefined : id, text));
+    const work = { kind: messageKind, key };
+    if (!(await changeUnclaimed(tx, work, change))) continue;
+    if (changed !== undefined && isEmpty(changed)) await dropUnclaimed(tx, { ...work, atMs });
+    return true;
+  }
+  return false;
+}
+
+/** Written only by the intake. */
+const workOf = (payload: unknown) => payload as MessageWork;
+
+/** Adds a message to the pending late ones of its sender; false when there are none. */
+async function joinDigest(tx: Tx, { id, conversationRef, senderId, sentAtMs }: MessageRow, work: NewWork): Promise<boolean> {
+  if (conversationRef === null || work.kind !== messageKind) return false;
+  const key = await findWaiting(tx, { conversationRef, senderId });
+  const add = (digest: unknown) => withLater(workOf(digest), { id, sentAtMs, work: workOf(work.payload) });
+  return key !== undefined && (await changeUnclaimed(tx, { kind: messageKind, key }, add));
 }
 
 /** Reports a full queue once a day for each conversation. */

@@ -22,9 +22,13 @@ const fill = operation('test.fill', async (tx, { count }: { readonly count: numb
     await acceptWork(tx, { id: nextId('wi', atMs), kind: messageKind, key: String(n), digest: '', agentId: null, payload: null, fits: true, atMs });
 });
 
+const states = operation('test.states', async (tx) =>
+  (await tx.build<{ state: string }>((from) => from.selectFrom('workItem').select('state').orderBy('id'))).map(({ state }) => state),
+);
+
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...operations, payloads, begin, fill], migrations });
+  db = await openInlineDb({ operations: [...operations, payloads, begin, fill, states], migrations });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -144,4 +148,47 @@ test('a pairing holds for its platform: the same id on another one is somebody e
   await request(pairing('discord', 'mac-2'), 'm2');
   expect(await find('discord')).toMatchObject({ codeMac: 'mac-2', principalId: null });
   expect(await find('telegram')).toBeUndefined();
+});
+
+/** Late messages of one sender, to be answered together. */
+async function acceptLate(...messages: readonly MessageRow[]): Promise<void> {
+  const target = { ref: 'cv_1', sessionKey: 'a:b', agentId: 'default', principalId: 'person:ada' };
+  await db.write(acceptChannelMessages, {
+    messages: messages.map((row) => {
+      const to = { instance: 'net', channelType: 'irc', conversationId: 'ada', threadId: null, conversationKind: 'direct' };
+      const { senderId, senderName, text, sentAtMs } = row;
+      const payload = { target, to, senderId, senderName, text, trust: 'member', traceId: 'trace', sentAtMs };
+      return { row, work: { ...workOf(row), payload }, joins: true };
+    }),
+  });
+}
+const waiting = async () => {
+  const works = (await read()) as { readonly text: string; readonly later?: { readonly text: string }[] }[];
+  return works.map(({ text, later = [] }) => [text, ...later.map((one) => one.text)]);
+};
+
+test('late messages of one sender are one work, in which each can still be changed or deleted', async () => {
+  const first = message('m1', 'one');
+  await acceptLate(first, message('m2', 'two'), message('m3', 'three'), message('m4', 'other', { senderId: 'account:eve' }));
+  expect(await waiting()).toEqual([['one', 'two', 'three'], ['other']]);
+  // A repeat is known.
+  await acceptLate(message('m3', 'three'));
+  await change('m2', 'due');
+  await change('m1', '');
+  expect(await waiting()).toEqual([['', 'due', 'three'], ['other']]);
+  await db.write(begin, { id: first.id });
+  await change('m3', 'tre');
+  await acceptLate(message('m5', 'five'));
+  expect(await read()).toMatchObject([
+    { later: [{ text: 'due' }, { text: 'three' }] },
+    {},
+    { text: 'five', changes: [{ was: 'three', now: 'tre' }] },
+  ]);
+});
+
+test('late messages that were all deleted are not answered', async () => {
+  await acceptLate(message('m1', 'one'), message('m2', 'two'));
+  await change('m1', '');
+  await change('m2', '');
+  expect(await db.read(states, undefined)).toEqual(['aborted']);
 });

@@ -127,4 +127,23 @@ export async function isQueueFull(tx: Tx, { conversationRef }: { readonly conver
   return ((await tx.get(waiting, { conversationRef, recent: maxWaiting * 2 }))?.n ?? 0) >= maxWaiting;
 }
 
+const waitingOf = query<{ conversationRef: string; senderId: string; recent: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('channelMessage')
+    .innerJoin('workItem', (join) => join.onRef('workItem.workKey', '=', 'channelMessage.id').on('workItem.kind', '=', messageKind))
+    .select('channelMessage.id')
+    .where(
+      sql<boolean>`channel_message.id in (select id from channel_message where conversation_ref = ${p('conversationRef')} order by id desc limit ${p('recent', 'integer')})`,
+    )
+    .where('channelMessage.senderId', '=', p('senderId'))
+    .where(sql<boolean>`work_item.state = 'accepted' and work_item.attempts = 0 and work_item.resumes = 0`)
+    .orderBy('channelMessage.id', 'desc')
+    .limit(1),
+);
+
+/** Returns the newest message of a sender in a conversation whose turn has not started. */
+export async function findWaiting(tx: Tx, author: { readonly conversationRef: string; readonly senderId: string }): Promise<string | undefined> {
+  return (await tx.get(waitingOf, { ...author, recent: maxWaiting * 2 }))?.id;
+}
+
 export const channelPlaceOperations = [findChoices, findJoined, countBotTurns];

@@ -18,6 +18,7 @@ import type { Destination, OutgoingMessage, PartRow } from '../delivery/api.ts';
 import type { InstanceConfig } from '../instances/api.ts';
 import { agentsIn, agentsOf } from '../../../channels/people.ts';
 import { commandIn, isUrgent } from './commands.ts';
+import { gatherMs } from './digest.ts';
 import { judge, type Trust } from './gate.ts';
 import { principalOfSender } from '../../../channels/sender-principal.ts';
 import { principalOfGroup, sessionKeyOf } from './identity.ts';
@@ -47,6 +48,7 @@ interface Intake {
   /** The agent that it chose for its conversation. */
   readonly choice?: Choice | undefined;
   readonly work?: NewWork | undefined;
+  readonly joins?: boolean | undefined;
   readonly pairing?: PairingRow | undefined;
   readonly reply?: readonly PartRow[] | undefined;
   readonly replyWhenFull?: readonly PartRow[] | undefined;
@@ -128,7 +130,7 @@ export function createMessages(deps: MessagesDeps) {
       sentAtMs: message.sentAtMs,
       receivedAtMs: clock.now(),
     };
-    if (judgement.is === 'turn') return { ...planTurn(row, to, judgement.trust, about.pairing, files), choice };
+    if (judgement.is === 'turn') return { ...gather(planTurn(row, to, judgement.trust, about.pairing, files), config), choice };
     if (judgement.is === 'pairing') return planPairing(row, to);
     return { row: { ...row, verdict: judgement.is } };
   }
@@ -149,6 +151,23 @@ export function createMessages(deps: MessagesDeps) {
   function chosenOf(to: Destination, choices: ReadonlyMap<string, string>, offered: readonly [string, ...string[]]): string {
     const chosen = choices.get(placeKey(to)) ?? choices.get(placeKey({ ...to, threadId: null }));
     return chosen !== undefined && offered.includes(chosen) && agents.find(chosen) !== undefined ? chosen : offered[0];
+  }
+
+  /** Monotonic times until which late messages of a conversation wait for others. */
+  const gathering = new Map<string, number>();
+
+  /** Has late messages of one sender answered together, with those that come right after them. */
+  function gather(intake: Intake, { maxAgeMs }: InstanceConfig): Intake {
+    const { row, work } = intake;
+    if (work?.kind !== messageKind || row.conversationRef === null || row.isBot === 1 || row.isForwarded === 1) return intake;
+    if (commandIn(row.text) !== undefined) return intake;
+    const now = clock.monotonic();
+    for (const [ref, untilMs] of gathering) if (untilMs <= now) gathering.delete(ref);
+    const joins = gathering.has(row.conversationRef);
+    if (clock.now() - row.sentAtMs <= maxAgeMs) return joins ? { ...intake, joins } : intake;
+    gathering.set(row.conversationRef, now + gatherMs);
+    const payload = Object.assign({}, work.payload, { sentAtMs: row.sentAtMs });
+    return { ...intake, joins: true, work: { ...work, payload, notBeforeMs: work.atMs + gatherMs } };
   }
 
   /** Decides again about a stored message: what was configured or approved may have changed. */

@@ -18,6 +18,7 @@ import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig, OpenedPlatform } from '../instances/api.ts';
 import { rulesOf } from '../../../channels/people.ts';
 import { type CommandDeps, commandIn, runCommand } from './commands.ts';
+import { digestText } from './digest.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
 import { markMessage } from './mark-message.ts';
 import { Preview } from './preview.ts';
@@ -60,6 +61,10 @@ export const MessageWork = once(() =>
       .optional(),
     /** Changes of earlier messages that no turn has seen; `now` is empty for a deleted one. */
     changes: z.array(z.strictObject({ was: z.string(), now: z.string() })).optional(),
+    /** When it was written, of a late one. */
+    sentAtMs: z.number().optional(),
+    /** Later messages that are answered with it. */
+    later: z.array(z.strictObject({ id: z.string(), sentAtMs: z.number(), text: z.string() })).optional(),
     trust: z.enum(['owner', 'member', 'guest']),
     traceId: z.string(),
   }),
@@ -309,14 +314,14 @@ function textsOf(work: MessageWork, files: Pick<FetchedFiles, 'notes' | 'said' |
 }
 
 /** Returns the text with what belongs to it: subject, files that are not shown, and changes of earlier messages. */
-function wholeText({ text, subject, changes = [] }: MessageWork, { notes, said }: Pick<FetchedFiles, 'notes' | 'said'>): string {
+function wholeText({ subject, changes = [], ...work }: MessageWork, { notes, said }: Pick<FetchedFiles, 'notes' | 'said'>): string {
   const lines = changes.map(({ was, now }) =>
     now === '' ? `[An earlier message was deleted: "${quoted(was)}"]` : `[An earlier message was edited: "${quoted(was)}" is now "${quoted(now)}"]`,
   );
   return [
     ...lines,
     ...(subject === undefined || subject === '' ? [] : [`Subject: ${subject}`]),
-    text,
+    digestText(work),
     ...said.map((one) => `[Voice note, transcribed] ${one}`),
     ...notes,
   ]

@@ -143,7 +143,7 @@ export interface MessageChange {
 const sameMessage = query<Omit<MessageChange, 'text' | 'atMs'>, ChangedMessage>(({ db, p }) =>
   db
     .selectFrom('channelMessage')
-    .select(['id', 'verdict', 'text'])
+    .select(['id', 'verdict', 'text', 'conversationRef'])
     .where('instance', '=', p('instance'))
     .where('conversationId', '=', p('conversationId'))
     .where('platformId', '=', p('platformId'))
@@ -156,6 +156,7 @@ interface ChangedMessage {
   readonly id: string;
   readonly verdict: ChannelVerdict;
   readonly text: string;
+  readonly conversationRef: string | null;
 }
 
 /** Returns the message that a change is about: nobody changes what somebody else wrote. */

@@ -180,14 +180,16 @@ const setPayload = query<{ id: string; payloadJson: string }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Replaces `text` of the payload of an item that nobody has begun; false when there is none. */
+/** Replaces the payload of an item that nobody has begun by what `change` returns; false when there is no such item, or it returns nothing. */
 export async function changeUnclaimed(
   tx: Tx,
-  { kind, key, text }: { readonly kind: string; readonly key: string; readonly text: string },
+  { kind, key }: { readonly kind: string; readonly key: string },
+  change: (payload: unknown) => unknown,
 ): Promise<boolean> {
   const row = await tx.get(unclaimedByKey, { kind, key });
-  if (row === undefined) return false;
-  await tx.run(setPayload, { id: row.id, payloadJson: JSON.stringify(Object.assign({}, parseJson(row.payloadJson), { text })) });
+  const payload = row && change(parseJson(row.payloadJson));
+  if (row === undefined || payload === undefined) return false;
+  await tx.run(setPayload, { id: row.id, payloadJson: JSON.stringify(payload) });
   return true;
 }
 
