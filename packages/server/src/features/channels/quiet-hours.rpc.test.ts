@@ -127,3 +127,28 @@ test('what is held is not sent for a deleted agent, to somebody who was removed,
   expect((await deliveries()).map(({ errorKind }) => errorKind)).toEqual(['not_allowed', 'agent_deleted', null]);
   expect(said()).toEqual(['Hello.']);
 });
+
+test('a gate of a graph asks at once when it would end in the night, and nothing in the morning when it was answered elsewhere', async () => {
+  await start();
+  telegram.chats.say(ada, 'hello');
+  await sent('Hello.');
+  clock.advance(hourMs);
+  const gateOf = (task: string, timeout_minutes: number) =>
+    server.client.call('graph.execute', {
+      nodes: [{ node_id: 'gate', task, type_id: 'approval-gate', type_config: { timeout_minutes } }],
+      announceChannelType: 'telegram',
+      announceChannelId: String(ada.id),
+    });
+  await gateOf('Now?', 60);
+  await later(said).toEqual(['Hello.', expect.stringContaining('Now?')]);
+  const { graphId } = await gateOf('Tomorrow?', 24 * 60);
+  const questions = async () => (await states()).filter((state) => state.includes('Tomorrow?'));
+  await expect.poll(questions).toEqual([expect.stringMatching(/ held$/)]);
+  await server.client.call('graph.answer', { graphId, nodeId: 'gate', answer: 'yes' });
+  await expect.poll(questions).toEqual([]);
+  await gateOf('Stopped?', 24 * 60).then((stopped) => server.client.call('graph.cancel', { graphId: stopped.graphId }));
+  await expect.poll(async () => (await states()).filter((state) => state.includes('Stopped?'))).toEqual([]);
+  clock.step(10 * hourMs);
+  await later(async () => (await deliveries()).some(({ state }) => state === 'held' || state === 'pending')).toBe(false);
+  expect(said().join('\n')).not.toMatch(/Tomorrow\?|Stopped\?/);
+});
