@@ -264,7 +264,7 @@ test('somebody who wrote just now gets reports at once, though no notifications'
   expect(await states()).toEqual(['done accepted', 'by a program held', 'to a bot held', 'much later held']);
 });
 
-test('people have hours of their own, agents have them for notifications, and critical ones pass', async () => {
+test('people have separate hours, agents have them for notifications, and critical ones pass', async () => {
   const day = { ...QuietHours().parse(berlin), start: '20:00', end: '23:00' };
   quietHoursOf = { bob: day };
   agents['default'] = { suspended: false, quietHours: { ...day, end: '23:30' } };

@@ -65,7 +65,7 @@ test('what people wrote while the channel was away is answered once for each of 
   expect(messages.map(({ text, verdict }) => `${text} ${verdict}`)).toHaveLength(5);
 });
 
-test('late messages that wait survive a restart, and commands among them are carried out alone', async () => {
+test('pending late messages survive a restart, and commands among them are carried out alone', async () => {
   await start();
   await server[Symbol.asyncDispose]();
   telegram.chats.say(ada, 'one');

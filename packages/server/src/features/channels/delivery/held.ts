@@ -1,7 +1,7 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { PartRow } from './api.ts';
 
-/** Cause of parts that wait for the end of quiet hours; other held ones wait for an earlier part. */
+/** Cause of parts held until the end of quiet hours; other held ones wait for an earlier part. */
 export const quietHold = 'quiet_hours';
 const quietText = 'It waits for the end of quiet hours';
 /** Messages of one conversation that are held; beyond, they are refused. */
@@ -22,7 +22,7 @@ export type HeldMessage = Pick<
 
 type Hold = Pick<PartRow, 'state' | 'notBeforeMs' | 'expiresAtMs' | 'errorKind' | 'error'>;
 
-/** Returns what holding changes in a part: its life continues after the quiet hours, except that of a question, which has an end of its own. */
+/** Returns what holding changes in a part: its life continues after the quiet hours, except that of a question, which has a separate end. */
 export function holdOf({ unsolicited, expiresAtMs }: Pick<PartRow, 'unsolicited' | 'expiresAtMs'>, atMs: number, untilMs: number): Hold {
   const expiry = unsolicited === 'question' ? expiresAtMs : expiresAtMs + untilMs - atMs;
   return { state: 'held', notBeforeMs: untilMs, expiresAtMs: expiry, errorKind: quietHold, error: quietText };
@@ -47,7 +47,7 @@ const heldOf = query<{ instance: string; limit: number }, HeldMessage>(({ db, sq
     .limit(p('limit')),
 );
 
-/** Returns the messages of an instance that wait for the end of quiet hours. */
+/** Returns the messages of an instance held by quiet hours. */
 export const readHeld = operation('delivery.held', (tx, { instance }: { readonly instance: string }): Promise<HeldMessage[]> =>
   tx.all(heldOf, { instance, limit: maxRead }),
 );
@@ -61,7 +61,7 @@ const countHeldOf = query<object, { instance: string; n: number }>(({ db, sql })
     .groupBy('instance'),
 );
 
-/** Counts the parts that wait for the end of quiet hours, by instance. */
+/** Counts the parts held by quiet hours, by instance. */
 export const countHeld = operation('delivery.countHeld', (tx): Promise<{ readonly instance: string; readonly n: number }[]> =>
   tx.all(countHeldOf, {}),
 );

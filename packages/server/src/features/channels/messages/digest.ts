@@ -9,7 +9,7 @@ const maxLater = 100;
 const maxCharacters = 65_536;
 const maxFiles = 10;
 
-/** Returns the work with a new text of one of its messages, of its own one without `id`; undefined when that is not among them. */
+/** Returns the work with a new text of one of its messages, that of the first one without `id`; undefined when that is not among them. */
 export function withText(work: MessageWork, id: string | undefined, text: string): MessageWork | undefined {
   if (id === undefined) return { ...work, text };
   const { later = [] } = work;
