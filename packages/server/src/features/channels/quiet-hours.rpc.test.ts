@@ -2,7 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CronDeliveryTarget } from '@gatehouse/contract';
-import { createStepClock, type FakeTelegram, startFakeTelegram, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
+import {
+  createStepClock,
+  type FakeTelegram,
+  startFakeTelegram,
+  startTestServer,
+  type StepClock,
+  type TestServer,
+  type TestServerOptions,
+} from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { conversationRef } from '../conversations/sessions/conversation.ts';
 
@@ -27,7 +35,8 @@ afterEach(async () => {
   rmSync(homeDir, { recursive: true, force: true });
 });
 
-async function start(): Promise<void> {
+type Config = NonNullable<TestServerOptions['config']>;
+async function start(more: Config = {}): Promise<void> {
   const bot = { type: 'telegram' as const, token: telegram.token, apiUrl: telegram.url, owners: [String(ada.id)], quietHours };
   server = await startTestServer({
     clock,
@@ -37,6 +46,7 @@ async function start(): Promise<void> {
       agents: { default: { model: 'mock/mock-fast' }, night: { model: 'mock/mock-fast' } },
       scheduler: { cron: { builtIn: { memoryLifecycle: { enabled: false } } } },
       channels: { bot },
+      ...more,
     },
   });
   await connected();
@@ -151,4 +161,35 @@ test('a gate of a graph asks at once when it would end in the night, and nothing
   clock.step(10 * hourMs);
   await later(async () => (await deliveries()).some(({ state }) => state === 'held' || state === 'pending')).toBe(false);
   expect(said().join('\n')).not.toMatch(/Tomorrow\?|Stopped\?/);
+});
+
+test('what graphs, sub-agents, heartbeats and webhooks report is held, and sent in its order', async () => {
+  const target = { channelType: 'telegram', channelInstanceId: 'bot', conversationId: String(ada.id), conversationKind: 'direct' as const };
+  await start({
+    agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' }, heartbeat: { enabled: true, intervalMs: 86_400_000, target } } },
+    webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}', target }] },
+  });
+  telegram.chats.say(ada, 'hello');
+  await sent('Hello.');
+  clock.advance(hourMs);
+  const held = async () => (await deliveries()).filter(({ state }) => state === 'held').map(({ text }) => text);
+  const announce = { announceChannelType: 'telegram', announceChannelId: String(ada.id) };
+  server.provider.setAnswer(() => ({ text: 'The result.' }));
+  await server.client.call('graph.execute', { nodes: [{ node_id: 'only', task: 'Work.' }], ...announce });
+  await later(async () => (await held()).length).toBe(1);
+  await server.client.call('session.spawn', { task: 'Work.', ...announce });
+  await later(async () => (await held()).length).toBe(2);
+  server.provider.setAnswer(() => ({ text: 'The beat has something to say.' }));
+  const payload = { kind: 'heartbeat_event', text: 'The oven is hot.', wakeMode: 'now' } as const;
+  await server.client.call('cron.add', { name: 'oven', schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' }, payload });
+  await server.client.call('cron.run', { jobName: 'oven', mode: 'force' });
+  await later(async () => (await held()).length).toBe(3);
+  server.provider.setAnswer(() => ({ text: 'The hook was called.' }));
+  await fetch(`${server.url}/hooks/x`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ text: 'Ring' }) });
+  await later(async () => (await held()).length).toBe(4);
+  const inOrder = [/^Graph gr_.*The result\.$/s, /^Sub-agent .*The result\.$/s, /^The beat/, /^The hook/].map((text) => expect.stringMatching(text));
+  expect((await held()).toReversed()).toEqual(inOrder);
+  expect(said()).toEqual(['Hello.']);
+  clock.step(9 * hourMs);
+  await later(said).toEqual(['Hello.', ...inOrder]);
 });

@@ -8,6 +8,7 @@ const quietText = 'It waits for the end of quiet hours';
 export const maxHeld = 100;
 /** Somebody who wrote within this time is awake, and waits for what becomes of it. */
 const awakeMs = 30 * 60_000;
+const dayMs = 24 * 60 * 60_000;
 /** Held messages of an instance that are read together. */
 const maxRead = 10_000;
 
@@ -22,9 +23,13 @@ export type HeldMessage = Pick<
 
 type Hold = Pick<PartRow, 'state' | 'notBeforeMs' | 'expiresAtMs' | 'errorKind' | 'error'>;
 
-/** Returns what holding changes in a part: its life continues after the quiet hours, except that of a question, which has a separate end. */
+/**
+ * Returns what holding changes in a part: its life continues after the quiet hours, that of a report for a day at least, as a machine may sleep in
+ * the morning. A question has a separate end.
+ */
 export function holdOf({ unsolicited, expiresAtMs }: Pick<PartRow, 'unsolicited' | 'expiresAtMs'>, atMs: number, untilMs: number): Hold {
-  const expiry = unsolicited === 'question' ? expiresAtMs : expiresAtMs + untilMs - atMs;
+  const lifeMs = Math.max(expiresAtMs - atMs, unsolicited === 'report' ? dayMs : 0);
+  const expiry = unsolicited === 'question' ? expiresAtMs : untilMs + lifeMs;
   return { state: 'held', notBeforeMs: untilMs, expiresAtMs: expiry, errorKind: quietHold, error: quietText };
 }
 
