@@ -20,6 +20,7 @@ export const allowed = {
     { path: 'kernel/egress.ts', reason: 'is the outward-request module' },
     { path: 'kernel/undici.ts', reason: 'is the only entry to undici, for the outward-request module and the model clients' },
     { path: 'kernel/guarded-fetch.ts', reason: 'is its `fetch` for protocols of libraries, over the same checked addresses' },
+    { path: 'kernel/guarded-proxy.ts', reason: 'is the proxy of browsers in the jail, over the same checked addresses' },
     { path: 'llm/', reason: 'connects to configured model providers with separate connection pools' },
     { path: 'channels/', reason: 'connects to configured chat platforms' },
     { path: 'features/operations/observability/traces/collector-client.ts', reason: 'speaks to the collector that the operator names' },

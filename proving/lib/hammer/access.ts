@@ -1,4 +1,5 @@
 import { clearAgentConfig, deleteAgent, saveAgent } from '../../../packages/server/src/features/agents/agents/store.ts';
+import { deleteBrowserProfile, saveBrowserProfile } from '../../../packages/server/src/features/environment/browser/store.ts';
 import { deleteMcpServer, enableMcpServer, saveMcpServer } from '../../../packages/server/src/features/agents/mcp/store.ts';
 import {
   type Asking,
@@ -259,6 +260,8 @@ const settings: Driver<Round, { readonly read: number }> = {
       () => writer.write(saveMcpServer, { row: server, audit: names.audit(`mcp-${side}`) }),
       () => writer.write(enableMcpServer, { name: server.name, enabled: 1, audit: names.audit(`enable-${side}`) }),
       () => writer.write(deleteMcpServer, { name: names.id('mcp', 'none'), audit: names.audit(`drop-${side}`) }),
+      () => writer.write(saveBrowserProfile, { agentId: names.id('agent', 0), sealed: String(side), savedAtMs: atMs }),
+      () => writer.write(deleteBrowserProfile, { agentId: names.id('agent', 1) }),
       () => writer.write(writeAudit, names.audit(`written-${side}`)),
       () => writer.write(keepKnownTime, { atMs: atMs + side, doubtedMs: 0 }),
       ...[0, 1, 2].map((index) => () => {
@@ -275,12 +278,14 @@ const settings: Driver<Round, { readonly read: number }> = {
     const [servers] = await look(`select count(*) as count from mcp_server where name = ${quote(names.id('mcp', 0))}`);
     const stateOf = (index: number) => look(`select count(*) as count from agent where id = ${quote(names.id('agent', index))}`);
     const [[agents], [deleted]] = [await stateOf(0), await stateOf(1)];
+    const [profiles] = await look(`select count(*) as count from browser_profile where agent_id = ${quote(names.id('agent', 0))}`);
     const [clock] = await look('select count(*) as count from age_clock');
     return [
       ...differs('states of one agent', agents?.['count'], 1),
       ...differs('states of a deleted agent', deleted?.['count'], 0),
       ...differs('messages that became read', first.read + second.read, 5),
       ...differs('servers of one name', servers?.['count'], 1),
+      ...differs('browser profiles of one agent', profiles?.['count'], 1),
       ...differs('rows of the clock', clock?.['count'], 1),
     ];
   },

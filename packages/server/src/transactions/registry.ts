@@ -57,6 +57,8 @@ import { inboxOperations } from '../features/unattended/inbox/store.ts';
 import { mcpMigrations } from '../features/agents/mcp/migrations.ts';
 import { authorizationOperations } from '../features/agents/mcp/authorization/authorization-store.ts';
 import { mcpOperations } from '../features/agents/mcp/store.ts';
+import { browserMigrations } from '../features/environment/browser/migrations.ts';
+import { browserOperations } from '../features/environment/browser/store.ts';
 import { browseOperations } from '../features/knowledge/memory/entries/browse-store.ts';
 import { embeddingCacheOperations } from '../features/knowledge/memory/embeddings/embedding-cache-store.ts';
 import { embeddingOperations } from '../features/knowledge/memory/embeddings/embedding-store.ts';
@@ -249,6 +251,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   readRootWaits,
   waitingOfRun,
   ...mcpOperations,
+  ...browserOperations,
   ...authorizationOperations,
   ...heartbeatOperations,
   beginBeat,
@@ -309,6 +312,7 @@ export const migrations: readonly Migration[] = [
   ...graphMigrations,
   ...sessionSendMigrations,
   ...mcpMigrations,
+  ...browserMigrations,
   ...heartbeatMigrations,
   ...receiptMigrations,
   ...webhookMigrations,

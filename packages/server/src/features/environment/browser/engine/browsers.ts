@@ -1,0 +1,284 @@
+import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { AppError } from '../../../../kernel/app-error.ts';
+import type { DialRules } from '../../../../kernel/checked-dial.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
+import type { FindProgram } from '../../../../kernel/find-program.ts';
+import { type GuardedProxy, openGuardedProxy } from '../../../../kernel/guarded-proxy.ts';
+import { type Jail, refuseWithout } from '../../../../kernel/jail.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import { entryInside, makeFoldersInside, writeFileInside } from '../../../../kernel/safe-path.ts';
+import type { FileTaints, WorkspaceCapacity } from '../../workspace/api.ts';
+import type { Browsers, Downloaded } from '../api.ts';
+import type { BrowserConfig } from '../config.ts';
+import { chromiumSpec, findBrowser } from './chromium.ts';
+import { RunningBrowser } from './session.ts';
+
+/** Cookies and storage of agents between two browsers, as JSON. */
+export interface Profiles {
+  load(agentId: string): Promise<string | undefined>;
+  save(agentId: string, state: string): Promise<void>;
+  remove(agentId: string): Promise<void>;
+}
+
+export interface BrowsersDeps {
+  /** Programs run in real time, whatever clock the rest uses. */
+  readonly processClock: Clock;
+  readonly log: Log;
+  readonly config: Live<BrowserConfig>;
+  readonly jail: () => Promise<Jail>;
+  /** How names are resolved and what may be dialled; only tests change it. */
+  readonly dial: Pick<DialRules, 'resolve' | 'allowAddresses'>;
+  /** Folder for what exists while a browser runs; an agent id is a folder in it. */
+  readonly dir: string;
+  readonly find?: FindProgram;
+  readonly profiles: Profiles;
+  readonly secret: (name: string) => string | undefined;
+  readonly isInternal: (path: string) => boolean;
+  readonly capacity: Pick<WorkspaceCapacity, 'assertCapacity'>;
+  readonly taints: Pick<FileTaints, 'mark'>;
+}
+
+interface Kept {
+  readonly session: RunningBrowser;
+  /** Whether it has been used, so that there may be logins to keep. */
+  isUsed: boolean;
+  cancelSave: (() => void) | undefined;
+  saving: Promise<void>;
+}
+
+const startMs = 30_000;
+const checkMs = 10_000;
+/** Logins of the last seconds before a crash may be lost. */
+const saveAfterMs = 15_000;
+const downloads = 'downloads';
+
+/** The browsers of all agents: started on demand, ended when nobody uses them, never two of one agent. */
+export class BrowserPool implements Browsers, AsyncDisposable {
+  readonly #deps: BrowsersDeps;
+  readonly #running = new Map<string, Kept>();
+  readonly #starting = new Map<string, Promise<RunningBrowser>>();
+  #cancelCheck: (() => void) | undefined;
+  #isSwept = false;
+  #isEnded = false;
+
+  constructor(deps: BrowsersDeps) {
+    this.#deps = deps;
+  }
+
+  async unavailable(): Promise<string | undefined> {
+    const { config, find, jail } = this.#deps;
+    if (!config.current.enabled) return 'Browsers are switched off: set browser.enabled to true';
+    const found = findBrowser(config.current.program, find);
+    return 'missing' in found ? found.missing : (await jail()).unavailable;
+  }
+
+  running(agentId: string): RunningBrowser | undefined {
+    return this.#running.get(agentId)?.session;
+  }
+
+  /** Lists agents whose browser runs. */
+  list(): readonly string[] {
+    return [...this.#running.keys()];
+  }
+
+  async start(agentId: string): Promise<RunningBrowser> {
+    const running = this.running(agentId);
+    if (running !== undefined) return running;
+    let starting = this.#starting.get(agentId);
+    if (starting === undefined) {
+      starting = this.#start(agentId).finally(() => this.#starting.delete(agentId));
+      this.#starting.set(agentId, starting);
+    }
+    return starting;
+  }
+
+  async stop(agentId: string, { forget = false }: { readonly forget?: boolean } = {}): Promise<void> {
+    await this.#starting.get(agentId)?.catch(() => {});
+    const kept = this.#running.get(agentId);
+    if (kept !== undefined) {
+      kept.cancelSave?.();
+      if (kept.isUsed && !forget) this.#save(kept);
+      await kept.saving;
+      await kept.session.end('it was stopped');
+      this.#forget(kept);
+    }
+    if (forget) await this.#deps.profiles.remove(agentId);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnded = true;
+    this.#cancelCheck?.();
+    await Promise.all([...this.#starting.keys(), ...this.#running.keys()].map((agentId) => this.stop(agentId)));
+  }
+
+  async #start(agentId: string): Promise<RunningBrowser> {
+    const { config, find, processClock: clock, profiles } = this.#deps;
+    if (this.#isEnded) throw new AppError('unavailable', 'The daemon is stopping');
+    const current = config.current;
+    if (!current.enabled) throw new AppError('unavailable', 'Browsers are switched off: set browser.enabled to true');
+    const found = findBrowser(current.program, find);
+    if ('missing' in found) throw new AppError('unavailable', found.missing);
+    const jail = await this.#deps.jail();
+    refuseWithout(jail);
+    await this.#makeCapacity();
+    const folder = await this.#prepareFolder(agentId);
+    const { width, height } = current.viewport;
+    const proxy = await this.#openProxy(folder.sockets);
+    const running = jail.run(
+      chromiumSpec({
+        program: found.program,
+        socketDir: folder.sockets,
+        downloadDir: folder.downloads,
+        memoryBytes: current.memoryMb * 1024 * 1024,
+        maxDownloadBytes: current.maxDownloadBytes,
+        width,
+        height,
+      }),
+    );
+    const session = new RunningBrowser(
+      {
+        ...this.#deps,
+        proxy,
+        keep: (download, workspaceDir) => this.#keep(agentId, download, workspaceDir),
+        changed: (changed) => this.#saveLater(changed),
+      },
+      running,
+      {
+        agentId,
+        artifactsDir: folder.downloads,
+        width,
+        height,
+        maxTabs: current.maxTabs,
+        timeoutMs: current.timeoutMs,
+        state: await profiles.load(agentId),
+      },
+    );
+    const kept: Kept = { session, isUsed: false, cancelSave: undefined, saving: Promise.resolve() };
+    void session.gone.then(async () => {
+      this.#forget(kept);
+      await proxy[Symbol.asyncDispose]();
+      await rm(folder.base, { recursive: true, force: true }).catch(() => {});
+    });
+    try {
+      await session.ready(startMs);
+    } catch (error) {
+      await session.end('it did not start');
+      throw error;
+    }
+    this.#running.set(agentId, kept);
+    this.#cancelCheck ??= this.#checkLater(clock);
+    return session;
+  }
+
+  /** Ends the browser that was idle longest when there are as many as may be; fails when all of them are in use. */
+  async #makeCapacity(): Promise<void> {
+    const { maxBrowsers } = this.#deps.config.current;
+    if (this.#running.size + this.#starting.size - 1 < maxBrowsers) return;
+    const [idle] = [...this.#running.values()]
+      .filter(({ session }) => session.idleMs > checkMs && !session.isHeld)
+      .toSorted((a, b) => b.session.idleMs - a.session.idleMs);
+    if (idle === undefined)
+      throw new AppError(
+        'precondition_failed',
+        `${maxBrowsers} browsers are in use, which is the limit (browser.maxBrowsers): stop one or try again later`,
+      );
+    await this.stop(idle.session.agentId);
+  }
+
+  /** Makes the private folders of a browser; what a killed daemon left is removed. */
+  async #prepareFolder(agentId: string): Promise<{ readonly base: string; readonly sockets: string; readonly downloads: string }> {
+    const { dir } = this.#deps;
+    if (!this.#isSwept) await rm(dir, { recursive: true, force: true });
+    this.#isSwept = true;
+    const base = `${dir}/${agentId}`;
+    await rm(base, { recursive: true, force: true });
+    const folder = { base, sockets: `${base}/proxy`, downloads: `${base}/${downloads}` };
+    await mkdir(folder.sockets, { recursive: true, mode: 0o700 });
+    await mkdir(folder.downloads, { mode: 0o700 });
+    return folder;
+  }
+
+  /** The path of a socket has at most 107 characters: that of a home folder may have more. */
+  async #openProxy(folder: string): Promise<GuardedProxy> {
+    await using handle = await open(folder);
+    return await openGuardedProxy(`/proc/self/fd/${handle.fd}/proxy.sock`, this.#deps.dial);
+  }
+
+  async #keep(agentId: string, { name, path }: { readonly name: string; readonly path: string }, workspaceDir: string): Promise<Downloaded> {
+    const { config, capacity, taints } = this.#deps;
+    const plain = fileNameOf(name);
+    try {
+      const { size } = await stat(path);
+      if (size > config.current.maxDownloadBytes)
+        throw new AppError('payload_too_large', `The file is larger than ${config.current.maxDownloadBytes} bytes (browser.maxDownloadBytes)`);
+      await capacity.assertCapacity(workspaceDir, { bytes: size, files: 1 });
+      const bytes = await readFile(path);
+      await makeFoldersInside(workspaceDir, [downloads]);
+      const kept = await this.#freeName(workspaceDir, plain);
+      await taints.mark({ agentId, workspaceDir }, kept, true, bytes);
+      await writeFileInside(workspaceDir, kept, bytes, { maxBytes: config.current.maxDownloadBytes });
+      return { name: plain, path: kept, bytes: bytes.byteLength };
+    } catch (error) {
+      return { name: plain, bytes: 0, error: error instanceof AppError ? error.message : 'it could not be stored' };
+    } finally {
+      await rm(path, { force: true }).catch(() => {});
+    }
+  }
+
+  /** A page must not replace a file by naming a download like it. */
+  async #freeName(workspaceDir: string, name: string): Promise<string> {
+    const dot = name.lastIndexOf('.') > 0 ? name.lastIndexOf('.') : name.length;
+    for (let number = 1; number < 1000; number += 1) {
+      const path = `${downloads}/${name.slice(0, dot)}${number === 1 ? '' : `-${number}`}${name.slice(dot)}`;
+      if ((await entryInside(workspaceDir, path)) === 'missing') return path;
+    }
+    throw new AppError('precondition_failed', `The folder ${downloads} has too many files of this name`);
+  }
+
+  #saveLater(session: RunningBrowser): void {
+    const kept = this.#running.get(session.agentId);
+    if (kept?.session !== session) return;
+    kept.isUsed = true;
+    kept.cancelSave ??= this.#deps.processClock.after(saveAfterMs, () => {
+      kept.cancelSave = undefined;
+      this.#save(kept);
+    });
+  }
+
+  /** Stores one state after the other. */
+  #save(kept: Kept): void {
+    const { log, profiles } = this.#deps;
+    const { session } = kept;
+    kept.saving = kept.saving
+      .then(async () => {
+        const state = await session.state();
+        if (state !== undefined) await profiles.save(session.agentId, state);
+      })
+      .catch((error: unknown) => log.warn({ err: error, agentId: session.agentId }, 'Failed to keep the logins of a browser'));
+  }
+
+  #forget(kept: Kept): void {
+    kept.cancelSave?.();
+    if (this.#running.get(kept.session.agentId) === kept) this.#running.delete(kept.session.agentId);
+  }
+
+  #checkLater(clock: Clock): () => void {
+    return clock.after(Math.min(checkMs, this.#deps.config.current.idleMs), () => {
+      for (const [agentId, { session }] of this.#running)
+        if (session.idleMs >= this.#deps.config.current.idleMs && !session.isHeld) void this.stop(agentId);
+      this.#cancelCheck = this.#running.size === 0 || this.#isEnded ? undefined : this.#checkLater(clock);
+    });
+  }
+}
+
+/** Returns a plain name for a download: pages choose it. */
+function fileNameOf(name: string): string {
+  const plain = name
+    .normalize('NFC')
+    .replaceAll(/[^\p{L}\p{N} ._()+-]/gu, '_')
+    .replace(/^[. ]+/, '')
+    .slice(-120)
+    .trim();
+  return plain === '' ? 'download' : plain;
+}

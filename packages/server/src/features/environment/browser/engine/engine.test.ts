@@ -1,0 +1,243 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BrowserAct } from '@gatehouse/contract';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findCommand } from '../../../../../../../tools/system-packages.mjs';
+import { openBrowsers } from '../testing/open-browsers.ts';
+import { servePages } from '../testing/pages.ts';
+import type { RunningBrowser } from './session.ts';
+
+const missing = ['bwrap', 'chromium'].filter((name) => findCommand(name) === undefined);
+const never = new AbortController().signal;
+
+const form = `<title>Form</title><h1>Order</h1>
+<form action="/done"><label>Name <input name="name"></label><label>Pass <input name="pass"></label>
+<label><input type="checkbox" name="gift"> Gift</label>
+<label>Size <select name="size"><option>small</option><option>large</option></select></label>
+<label>File <input type="file" name="file"></label><button>Send</button></form>
+<button onclick="document.title=confirm('Sure?')?'yes':'no'">Ask</button>
+<a href="/download">Get</a><a href="/done" target="_blank">New tab</a>
+<iframe srcdoc="<button onclick='parent.document.title=&quot;framed&quot;'>Inside</button>"></iframe>
+<div id="host"></div><script>
+const root = document.getElementById('host').attachShadow({mode:'open'});
+root.innerHTML='<button>Shadow</button>'; root.querySelector('button').onclick=()=>{document.title='shadowed'};
+document.querySelector('[name=file]').onchange=(e)=>e.target.files[0].text().then((t)=>{document.title=t});
+console.warn('careful'); localStorage.setItem('visits', '1'); document.cookie='seen=1; max-age=1000';
+</script>`;
+
+describe.skipIf(missing.length > 0)(
+  `a browser of an agent${missing.length > 0 ? ` (skipped: ${missing.join(', ')} missing)` : ''}`,
+  { timeout: 120_000 },
+  () => {
+    let pages: Awaited<ReturnType<typeof servePages>>;
+    let browsers: Awaited<ReturnType<typeof openBrowsers>>;
+    let session: RunningBrowser;
+    const act = (request: BrowserAct, tabId?: string) => session.act(tabId, request, browsers.context);
+    const visit = (path: string) => session.navigate(undefined, pages.url(path), never);
+    async function refOf(name: string, tabId?: string): Promise<string> {
+      const { refs, snapshot } = await session.snapshot(tabId, {}, never);
+      const found = Object.entries(refs).find(([, ref]) => ref.name === name);
+      if (found === undefined) throw new Error(`no ${name} in ${snapshot}`);
+      return found[0];
+    }
+    const title = async () => (await session.tabs()).find(({ active }) => active)?.title;
+
+    beforeAll(async () => {
+      pages = await servePages({
+        '/': form,
+        '/done': '<title>Done</title><p>Thank you',
+        '/private': (_, response) => void response.writeHead(302, { location: `http://router.internal:${pages.port}/` }).end(),
+        '/slow': () => {},
+        '/download': (_, response) =>
+          void response
+            .writeHead(200, { 'content-type': 'application/octet-stream', 'content-disposition': 'attachment; filename="../a b.bin"' })
+            .end('12345'),
+        '/loop': '<title>Loop</title><button onclick="for(;;);">Hang</button>',
+        '/secret': '<title>In</title><label>Pass <input id="p"></label>',
+        '/big': `<title>Big</title>${'<p><button>Item</button>'.repeat(1000)}`,
+      });
+      browsers = await openBrowsers({
+        dial: pages.dial,
+        config: { maxTabs: 3, secrets: { SHOP: { origins: [pages.url('')] } }, timeoutMs: 4_000 },
+        secret: (name) => (name === 'SHOP' ? 'hunter2-hunter2' : undefined),
+      });
+      mkdirSync(browsers.context.workspaceDir, { recursive: true });
+      session = await browsers.pool.start('default');
+    });
+    afterAll(async () => {
+      await browsers?.[Symbol.asyncDispose]();
+      await pages?.[Symbol.asyncDispose]();
+    });
+
+    it('fills a form, with frames and shadow roots, and sees what follows', async () => {
+      await visit('/');
+      const { refs, snapshot, stats } = await session.snapshot(undefined, { interactive: true }, never);
+      expect(snapshot).toContain('textbox "Name"');
+      expect(snapshot).toContain('button "Inside"');
+      expect(stats.interactive).toBe(Object.keys(refs).length);
+      const ref = (name: string) => Object.entries(refs).find(([, each]) => each.name === name)?.[0] ?? '';
+      expect(await act({ kind: 'click', ref: ref('Inside') })).toMatchObject({ ok: true, action: 'click' });
+      expect(await title()).toBe('framed');
+      await act({ kind: 'click', ref: `@${ref('Shadow')}` });
+      expect(await title()).toBe('shadowed');
+      await act({
+        kind: 'fill',
+        fields: [
+          { ref: ref('Name'), type: 'text', value: 'Eve' },
+          { ref: ref('Gift'), type: 'checkbox', value: true },
+          { ref: ref('Size'), type: 'select', value: 'large' },
+        ],
+      });
+      expect(await act({ kind: 'click', ref: ref('Send') })).toMatchObject({ ok: true });
+      await act({ kind: 'wait', text: 'Thank you' });
+      const { url } = await session.snapshot(undefined, {}, never);
+      expect(new URL(url).searchParams.toString()).toBe('name=Eve&pass=&gift=on&size=large&file=');
+      expect(await act({ kind: 'click', ref: ref('Send'), timeoutMs: 500 })).toMatchObject({ ok: false, error: expect.stringContaining('snapshot') });
+    });
+
+    it('stops at a dialog until it is answered', async () => {
+      await visit('/');
+      const ask = await refOf('Ask');
+      expect(await act({ kind: 'click', ref: ask })).toMatchObject({ ok: true, dialog: { type: 'confirm', message: 'Sure?' } });
+      expect(await act({ kind: 'click', ref: ask })).toMatchObject({ ok: false, dialog: { type: 'confirm' } });
+      await expect(session.screenshot(undefined, {}, never)).rejects.toMatchObject({ code: 'conflict' });
+      expect(await act({ kind: 'dialog', accept: true })).toMatchObject({ ok: true });
+      await act({ kind: 'wait', timeMs: 50 });
+      expect(await title()).toBe('yes');
+    });
+
+    it('uploads files of the workspace, and keeps downloads there under a plain name', async () => {
+      writeFileSync(join(browsers.context.workspaceDir, 'note.txt'), 'from the workspace');
+      await visit('/');
+      expect(await act({ kind: 'upload', ref: await refOf('File'), paths: ['note.txt'] })).toMatchObject({ ok: true });
+      await act({ kind: 'wait', timeMs: 100 });
+      expect(await title()).toBe('from the workspace');
+      await expect(act({ kind: 'upload', ref: 'e1', paths: ['../x'] })).rejects.toMatchObject({ code: 'not_found' });
+      const get = await refOf('Get');
+      const { downloads } = await act({ kind: 'click', ref: get });
+      expect(downloads).toEqual([{ name: '_a b.bin', path: 'downloads/_a b.bin', bytes: 5 }]);
+      expect((await act({ kind: 'click', ref: get })).downloads?.[0]?.path).toBe('downloads/_a b-2.bin');
+      expect(readFileSync(join(browsers.context.workspaceDir, 'downloads/_a b.bin'), 'utf8')).toBe('12345');
+    });
+
+    it('reaches no private address: not by name, redirect, page or scheme', async () => {
+      const open = (url: string) => session.navigate(undefined, url, never);
+      for (const url of ['http://127.0.0.1:8080/', 'http://localhost/', 'http://[::1]/', 'http://169.254.169.254/', 'http://router.internal/'])
+        await expect(open(url)).rejects.toMatchObject({ code: 'denied' });
+      for (const url of ['file:///etc/passwd', 'chrome://version', 'view-source:http://shop.test/', 'javascript:1', 'http://a:b@shop.test/'])
+        await expect(open(url)).rejects.toMatchObject({ code: 'denied' });
+      await visit('/private').catch(() => {});
+      await visit('/done');
+      const asked = pages.requests.length;
+      const reached = `Promise.all(['http://127.0.0.1:${pages.port + 1}/','http://router.internal/','http://[::1]:${pages.port}/'].map((u) => fetch(u,{mode:'no-cors'}).then((r) => r.type === 'opaque' ? 'answered' : r.type, () => 'failed')))`;
+      const { value } = await act({ kind: 'evaluate', expression: reached });
+      // A refusal of the proxy is an answer that a page cannot read.
+      expect(value).toBe('["answered","answered","answered"]');
+      expect(pages.requests.length).toBe(asked);
+      const socket = `new Promise((done) => { const s = new WebSocket('ws://router.internal/'); s.onerror = () => done('refused'); s.onopen = () => done('open') })`;
+      expect((await act({ kind: 'evaluate', expression: socket })).value).toBe('"refused"');
+    });
+
+    it('types a stored secret only at its origins, where pictures do not show it', async () => {
+      await visit('/secret');
+      expect(await act({ kind: 'type', ref: await refOf('Pass'), secret: 'SHOP' })).toMatchObject({ ok: true });
+      const seen = await act({ kind: 'evaluate', expression: `[p.value.length, p.style.webkitTextSecurity].join()` });
+      expect(seen.value).toBe('"15,disc"');
+      await session.navigate(undefined, pages.url('/secret', 'evil.test'), never);
+      expect(await act({ kind: 'type', ref: await refOf('Pass'), secret: 'SHOP' })).toMatchObject({
+        ok: false,
+        error: expect.stringContaining('may not be typed at'),
+      });
+      await expect(act({ kind: 'type', ref: 'e1', secret: 'OTHER' })).rejects.toMatchObject({ code: 'denied' });
+    });
+
+    it('lists, opens and closes tabs up to the limit, with those that pages open', async () => {
+      await visit('/');
+      const first = (await session.tabs())[0]?.tabId;
+      const opened = await act({ kind: 'click', ref: await refOf('New tab') });
+      expect(opened.ok).toBe(true);
+      await expect.poll(async () => (await session.tabs()).length).toBe(2);
+      await session.open(undefined, never);
+      await expect(session.open(undefined, never)).rejects.toMatchObject({ code: 'precondition_failed' });
+      await session.focus(first ?? '');
+      await act({ kind: 'click', ref: await refOf('New tab', first) });
+      await act({ kind: 'wait', timeMs: 300 });
+      expect(await session.tabs()).toHaveLength(3);
+      for (const { tabId } of await session.tabs()) if (tabId !== first) await session.close(tabId);
+      expect((await session.tabs()).map(({ tabId, active }) => ({ tabId, active }))).toEqual([{ tabId: first, active: true }]);
+      const warnings = async () => (await session.console(undefined, 'warning')).map(({ text }) => text);
+    await expect.poll(warnings).toContain('A further tab was refused: 3 are open (browser.maxTabs)');
+    expect(await warnings()).toContain('careful');
+  });
+
+    it('draws pictures and PDF files, and pictures for a person who takes over', async () => {
+      await visit('/big');
+      const page = await session.screenshot(undefined, { fullPage: true, type: 'jpeg' }, never);
+      expect(Math.max(page.width, page.height)).toBeLessThanOrEqual(2000);
+      expect(page.bytes.subarray(0, 2).toString('hex')).toBe('ffd8');
+      expect(await session.screenshot(undefined, {}, never)).toMatchObject({ width: 1280, height: 720, mimeType: 'image/png' });
+      expect((await session.pdf(undefined, never)).subarray(0, 5).toString()).toBe('%PDF-');
+      const { snapshot, truncated } = await session.snapshot(undefined, { maxChars: 1000 }, never);
+      expect([snapshot.length <= 1000, truncated]).toEqual([true, true]);
+      await visit('/secret');
+      const view = await session.view(undefined, 0, never);
+      expect(view).toMatchObject({ width: 1280, height: 720, title: 'In', held: false, jpeg: expect.any(String) });
+      await session.input([
+        { type: 'click', x: 80, y: 18, clicks: 1 },
+        { type: 'text', text: 'by hand' },
+      ]);
+      expect(session.isHeld).toBe(true);
+      expect((await act({ kind: 'evaluate', expression: 'p.value' })).value).toBe('"by hand"');
+      session.hold(false);
+    });
+
+    it('reports pages that hang, do not load or crash, and continues', async () => {
+      await expect(visit('/slow')).rejects.toMatchObject({ code: 'timeout' });
+      await visit('/loop');
+      const hang = await refOf('Hang');
+      expect(await act({ kind: 'click', ref: hang, timeoutMs: 1000 })).toMatchObject({ ok: false });
+      await session.close(undefined);
+      await visit('/done');
+      expect(await title()).toBe('Done');
+    });
+
+    it('fails what is asked of a killed browser at once; the next call starts another with the same logins', async () => {
+      await visit('/');
+      await browsers.pool.stop('default');
+      session = await browsers.pool.start('default');
+      await visit('/');
+      expect((await act({ kind: 'evaluate', expression: 'document.cookie' })).value).toBe('"seen=1"');
+      const waiting = act({ kind: 'wait', timeMs: 20_000, timeoutMs: 30_000 });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      for (const pid of chromiums(browsers.base)) process.kill(pid, 'SIGKILL');
+      await expect(waiting).rejects.toMatchObject({ code: 'unavailable', message: expect.stringContaining('The browser is gone') });
+      await session.gone;
+      await expect.poll(() => browsers.pool.list()).toEqual([]);
+      await expect.poll(() => existsSync(join(browsers.base, 'browser/default'))).toBe(false);
+      const [one, two] = await Promise.all([browsers.pool.start('default'), browsers.pool.start('default')]);
+      expect(one).toBe(two);
+      session = one;
+      await visit('/done');
+      await browsers.pool.stop('default', { forget: true });
+      expect(browsers.profiles.size).toBe(0);
+      expect(chromiums(browsers.base)).toEqual([]);
+    });
+  },
+);
+
+/** Processes of browsers that write their downloads below this folder. */
+function chromiums(base: string): number[] {
+  return readdirSync('/proc')
+    .filter((pid) => {
+      try {
+        return (
+          /^\d+$/.test(pid) &&
+          readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('--user-data-dir=/tmp/profile') &&
+          readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(base)
+        );
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
