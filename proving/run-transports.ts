@@ -10,6 +10,8 @@ import { proveSpecialFiles } from './r26-special-files.ts';
 import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
 import { proveSkillVetting } from './r35-skill-vetting.ts';
+import { proveBrowserCrashes } from './browser-crashes.ts';
+import { proveBrowserTasks } from './browser-tasks.ts';
 import { proveTerminalDrives } from './terminal-drives.ts';
 
 /** The full forms of the proofs on transports: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
@@ -141,6 +143,29 @@ export function transportProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.drives} drives: ${report.wrong.length} did not get to their end`,
         caught: `an earlier prompt is taken for the answer: ${broken.wrong.length} of ${broken.drives} did not get to their end`,
         good: report.wrong.length === 0 && broken.wrong.length === broken.drives,
+      };
+    },
+    async browser() {
+      const report = await proveBrowserTasks({ progress });
+      printFindings(report.wrong);
+      const stale = await proveBrowserTasks({ only: /orders/, stale: true });
+      return {
+        promise: 'A model does tasks in a shop through the tool `browser`, with uploads, dialogs, frames and a login that a person completes',
+        figure: `${report.tasks} tasks: ${report.wrong.length} did not reach their goal`,
+        caught: `a model that acts on an earlier snapshot: ${stale.wrong.length} of ${stale.tasks} did not reach their goal`,
+        good: report.wrong.length === 0 && stale.wrong.length === stale.tasks,
+      };
+    },
+    async 'browser-crashes'() {
+      const report = await proveBrowserCrashes({ crashes: 50, seed, progress });
+      printFindings(report.wrong);
+      const broken = await proveBrowserCrashes({ crashes: 2, seed, unwatched: true });
+      return {
+        promise:
+          'A browser that is killed or stops answering is reported within 10 s, starts again at the next call, and leaves no process and no profile',
+        figure: `${report.crashes} crashes, every fourth a hang: reported after ${report.slowestMs.reported} ms at most, a page open again after ${report.slowestMs.again} ms at most, ${report.wrong.length} wrong; seed ${seed}`,
+        caught: `nobody asks a silent browser: ${broken.wrong.length} of ${broken.crashes} hangs reported too late`,
+        good: report.wrong.length === 0 && broken.wrong.length === broken.crashes,
       };
     },
     async doctor() {

@@ -15,6 +15,8 @@ export const allowed = {
     { path: 'features/conversations/responses/responses.ts', reason: 'reads the columns that the route writes, of what was parsed within the limit' },
     { path: 'kernel/json-fragment.ts', reason: 'one string literal, joined from fragments that the wire client has checked' },
     { path: 'kernel/lifecycle/', reason: 'reads the files that it writes into the home folder' },
+    { path: 'features/environment/browser/engine/browser-worker.ts', reason: 'messages of a browser, in a thread that they alone use' },
+    { path: 'features/environment/browser/engine/driver.ts', reason: 'reads the state that it writes' },
   ],
   network: [
     { path: 'kernel/egress.ts', reason: 'is the outward-request module' },

@@ -16,6 +16,8 @@ export type KeyPurpose =
   | 'config'
   /** Values of the secret store. */
   | 'secrets'
+  /** Logins of agents' browsers in the database. */
+  | 'browser'
   /** Offsets of agents' heartbeats in their interval, and digests of the configuration that one was stopped under. */
   | 'heartbeat'
   /** Digests of the bearers of scripts in the database. */

@@ -3,8 +3,9 @@ import type { Locator, Page } from 'playwright-core';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { systemClock } from '../../../../kernel/clock.ts';
 import { sleep } from '../../../../kernel/timers.ts';
-import { sentenceOf, type Tab, within } from './driver.ts';
+import { sentenceOf, within } from './page-time.ts';
 import type { Step } from './protocol.ts';
+import type { Tab } from './tab.ts';
 
 const stepMs = 8_000;
 const waitMs = 20_000;
@@ -89,7 +90,7 @@ async function type(page: Page, field: Locator, request: Of<'type'>, secret: Ste
         `This secret may not be typed at ${origin}: browser.secrets names ${secret.origins.join(', ') || 'no origin'} for it`,
       );
     // Covered in pictures, whatever kind of field it is.
-    await field.evaluate((node) => node instanceof HTMLElement && node.style.setProperty('-webkit-text-security', 'disc', 'important'));
+    await field.evaluate(`(field) => field.style?.setProperty('-webkit-text-security', 'disc', 'important')`);
   }
   const text = secret?.value ?? request.text ?? '';
   if (request.slowly === true) {
@@ -138,8 +139,8 @@ async function evaluate(page: Page, element: Locator | undefined, expression: st
 
 async function upload(page: Page, field: Locator, files: NonNullable<Step['files']>, limit: number): Promise<void> {
   const payload = files.map(({ name, mimeType, bytes }) => ({ name, mimeType, buffer: Buffer.from(bytes) }));
-  const isField = await field.evaluate((node) => node instanceof HTMLInputElement && node.type === 'file', undefined, { timeout: limit });
-  if (isField) return field.setInputFiles(payload, { timeout: limit });
+  const isField: unknown = await field.evaluate(`(field) => field.type === 'file'`, undefined, { timeout: limit });
+  if (isField === true) return field.setInputFiles(payload, { timeout: limit });
   const [chooser] = await Promise.all([page.waitForEvent('filechooser', { timeout: limit }), field.click({ timeout: limit })]);
   await chooser.setFiles(payload, { timeout: limit });
 }
@@ -150,7 +151,7 @@ function stepError(error: unknown, request: BrowserAct, limit: number): AppError
   const ref = 'ref' in request ? request.ref : undefined;
   if (/aria-ref|Frame was detached|Execution context was destroyed/.test(text) && /not found|detached|destroyed/i.test(text))
     return new AppError('precondition_failed', `There is no ${referenceOf(ref ?? 'such element')} in the page any more: take a new snapshot`);
-  if (/Timeout \d+ms exceeded/.test(text)) {
+  if (/Timeout [\d.]+ms exceeded/.test(text)) {
     const covered = /<[^>]*> (?:from .* )?intercepts pointer events/.exec(text)?.[0].slice(0, 200);
     const why =
       covered ??

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { chromium } from 'playwright-core';
 import { AppError } from '../../../../kernel/app-error.ts';
-import { Driver, sentenceOf } from './driver.ts';
+import { Driver } from './driver.ts';
+import { sentenceOf } from './page-time.ts';
 import type { DriverOptions, FromThread, RequestName, ToThread } from './protocol.ts';
 
 /** Drives one browser: what pages send is parsed here, where it holds up nobody else. */

@@ -8,6 +8,7 @@ import { type GuardedProxy, openGuardedProxy } from '../../../../kernel/guarded-
 import { type Jail, refuseWithout } from '../../../../kernel/jail.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { entryInside, makeFoldersInside, writeFileInside } from '../../../../kernel/safe-path.ts';
+import { settledWithin } from '../../../../kernel/timers.ts';
 import type { FileTaints, WorkspaceCapacity } from '../../workspace/api.ts';
 import type { Browsers, Downloaded } from '../api.ts';
 import type { BrowserConfig } from '../config.ts';
@@ -45,12 +46,15 @@ interface Kept {
   isUsed: boolean;
   cancelSave: (() => void) | undefined;
   saving: Promise<void>;
+  /** Settles when nothing of it is left. */
+  removed: Promise<void>;
 }
 
 const startMs = 30_000;
 const checkMs = 10_000;
 /** Logins of the last seconds before a crash may be lost. */
 const saveAfterMs = 15_000;
+const removedMs = 5_000;
 const downloads = 'downloads';
 
 /** The browsers of all agents: started on demand, ended when nobody uses them, never two of one agent. */
@@ -102,6 +106,7 @@ export class BrowserPool implements Browsers, AsyncDisposable {
       await kept.saving;
       await kept.session.end('it was stopped');
       this.#forget(kept);
+      await settledWithin(this.#deps.processClock, removedMs, [kept.removed]);
     }
     if (forget) await this.#deps.profiles.remove(agentId);
   }
@@ -154,8 +159,8 @@ export class BrowserPool implements Browsers, AsyncDisposable {
         state: await profiles.load(agentId),
       },
     );
-    const kept: Kept = { session, isUsed: false, cancelSave: undefined, saving: Promise.resolve() };
-    void session.gone.then(async () => {
+    const kept: Kept = { session, isUsed: false, cancelSave: undefined, saving: Promise.resolve(), removed: Promise.resolve() };
+    kept.removed = session.gone.then(async () => {
       this.#forget(kept);
       await proxy[Symbol.asyncDispose]();
       await rm(folder.base, { recursive: true, force: true }).catch(() => {});

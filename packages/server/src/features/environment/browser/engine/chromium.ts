@@ -65,6 +65,13 @@ const flags = [
   '--disable-component-extensions-with-background-pages',
   '--disable-component-update',
   '--disable-background-networking',
+  // Pages that are watched or waited for keep their pace, and one from the history is loaded again.
+  '--disable-background-timer-throttling',
+  '--disable-backgrounding-occluded-windows',
+  '--disable-renderer-backgrounding',
+  '--disable-back-forward-cache',
+  '--disable-hang-monitor',
+  '--disable-prompt-on-repost',
   '--disable-client-side-phishing-detection',
   '--disable-default-apps',
   '--disable-domain-reliability',

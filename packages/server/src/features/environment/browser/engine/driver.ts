@@ -6,18 +6,9 @@ import { sleep } from '../../../../kernel/timers.ts';
 import { doStep, referenceOf } from './act.ts';
 import type { DriverOptions, FromThread, Requests } from './protocol.ts';
 import { Screencast } from './screencast.ts';
+import { sentenceOf, within } from './page-time.ts';
 import { shortenSnapshot } from './snapshot-text.ts';
-
-/** A tab. The dialog that it shows blocks it until it is answered. */
-export interface Tab {
-  readonly id: string;
-  readonly page: Page;
-  readonly entries: BrowserConsoleEntry[];
-  dialog: Dialog | undefined;
-  isCrashed: boolean;
-  /** Called when a dialog appears. */
-  onDialog: (() => void) | undefined;
-}
+import type { Tab } from './tab.ts';
 
 type InputEvent = Params<'browser.input'>['events'][number];
 type StepResult = Omit<Result<'browser.act'>, 'downloads'>;
@@ -27,8 +18,8 @@ const maxEntryChars = 2000;
 const quickMs = 5_000;
 const snapshotMs = 15_000;
 const errorPageMs = 1_000;
-/** What a step starts in the page, such as a download or a new tab, begins a little later. */
 const settleMs = 200;
+const openingMs = 3_000;
 const settling: ReadonlySet<string> = new Set(['click', 'press', 'type', 'evaluate', 'dialog']);
 const maxSide = 2000;
 const maxPageHeight = 8000;
@@ -45,13 +36,27 @@ export class Driver {
   readonly #screencast = new Screencast();
   #front: string | undefined;
   #last = 0;
+  /** Pages that are about to open. */
+  #opening = 0;
 
   private constructor(browser: Browser, context: BrowserContext, options: DriverOptions, post: (message: FromThread) => void) {
     this.#browser = browser;
     this.#context = context;
     this.#options = options;
     this.#post = post;
-    context.on('page', (page) => this.#add(page));
+    context.on('page', (page) => {
+      this.#opening = Math.max(0, this.#opening - 1);
+      this.#add(page);
+    });
+  }
+
+  /** Playwright reports a page that another one opens only when it has an address. */
+  async #noticePages(): Promise<void> {
+    const session = await this.#browser.newBrowserCDPSession();
+    session.on('Target.targetCreated', ({ targetInfo: { type, openerId } }) => {
+      if (type === 'page' && openerId !== undefined) this.#opening += 1;
+    });
+    await session.send('Target.setDiscoverTargets', { discover: true });
   }
 
   static async start(browser: Browser, options: DriverOptions, post: (message: FromThread) => void): Promise<Driver> {
@@ -60,7 +65,9 @@ export class Driver {
     // Storage that cannot be restored costs a login, not the browser.
     const context = options.state === undefined ? await open({}) : await open({ storageState: JSON.parse(options.state) }).catch(() => open({}));
     context.setDefaultTimeout(quickMs);
-    return new Driver(browser, context, options, post);
+    const driver = new Driver(browser, context, options, post);
+    await driver.#noticePages();
+    return driver;
   }
 
   get chromeVersion(): string {
@@ -176,7 +183,7 @@ export class Driver {
     }
     const before = new Set(this.#tabs.keys());
     const outcome = await this.#stepOrDialog(tab, step.request.kind === 'dialog' ? this.#answer(tab, step.request) : doStep(tab, step));
-    if (outcome.ok && settling.has(kind)) await sleep(systemClock, settleMs);
+    if (outcome.ok && settling.has(kind)) await this.#settle();
     const opened = [...this.#tabs.values()].find(({ id }) => !before.has(id));
     const address = tab.page.url();
     return {
@@ -251,6 +258,13 @@ export class Driver {
     });
     page.on('close', () => this.#remove(tab));
     return tab;
+  }
+
+  /** Waits for what a step starts in the page, such as a download or a new tab: it begins a little later. */
+  async #settle(): Promise<void> {
+    await sleep(systemClock, settleMs);
+    for (const until = systemClock.monotonic() + openingMs; this.#opening > 0 && systemClock.monotonic() < until;) await sleep(systemClock, 20);
+    this.#opening = 0;
   }
 
   async #refuse(page: Page): Promise<void> {
@@ -347,7 +361,7 @@ export class Driver {
       if (again && /interrupted by another navigation/.test(text)) return this.#goTo(tab, url, false);
       // Until the browser shows its error page, a next address would be interrupted by it.
       await tab.page.waitForURL(/^chrome-error:/, { timeout: errorPageMs }).catch(() => {});
-      if (/Timeout \d+ms exceeded/.test(text))
+      if (/Timeout [\d.]+ms exceeded/.test(text))
         throw new AppError('timeout', `The page did not load within ${this.#options.timeoutMs} ms (browser.timeoutMs)`);
       throw new AppError('unavailable', `The page could not be opened: ${sentenceOf(error)}`);
     }
@@ -404,28 +418,8 @@ async function deliver(page: Page, event: InputEvent): Promise<void> {
   }
 }
 
-/** Rejects with `timeout` when the page does not answer in time. */
-export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const cancel = systemClock.after(ms, () => late.reject(new AppError('timeout', `The page did not answer within ${ms} ms`)));
-  work.catch(() => {});
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    cancel();
-  }
-}
-
 function toStepError(what: string): (error: unknown) => never {
   return (error) => {
     throw new AppError('precondition_failed', `${what}: ${sentenceOf(error)}`);
   };
-}
-
-/** The first sentence of an error of Playwright, without its log and colors. */
-export function sentenceOf(error: unknown): string {
-  if (error instanceof AppError) return error.message;
-  const text = error instanceof Error ? error.message : String(error);
-  const [line = ''] = text.replaceAll(/\u001b\[[\d;]*m/g, '').split('\n');
-  return line.replace(/^[\w.]+: /, '').slice(0, 500);
 }

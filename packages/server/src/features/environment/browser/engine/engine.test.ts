@@ -166,9 +166,9 @@ describe.skipIf(missing.length > 0)(
       for (const { tabId } of await session.tabs()) if (tabId !== first) await session.close(tabId);
       expect((await session.tabs()).map(({ tabId, active }) => ({ tabId, active }))).toEqual([{ tabId: first, active: true }]);
       const warnings = async () => (await session.console(undefined, 'warning')).map(({ text }) => text);
-    await expect.poll(warnings).toContain('A further tab was refused: 3 are open (browser.maxTabs)');
-    expect(await warnings()).toContain('careful');
-  });
+      await expect.poll(warnings).toContain('A further tab was refused: 3 are open (browser.maxTabs)');
+      expect(await warnings()).toContain('careful');
+    });
 
     it('draws pictures and PDF files, and pictures for a person who takes over', async () => {
       await visit('/big');

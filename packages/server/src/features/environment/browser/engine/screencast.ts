@@ -1,6 +1,6 @@
 import type { BrowserContext, CDPSession } from 'playwright-core';
 import { systemClock } from '../../../../kernel/clock.ts';
-import type { Tab } from './driver.ts';
+import type { Tab } from './tab.ts';
 
 const quality = 60;
 const maxSide = 1600;

@@ -24,16 +24,19 @@ export interface SessionDeps {
   readonly changed: (session: RunningBrowser) => void;
 }
 
-/** The thread answers within the limits of its steps; this is added before the browser counts as hung. */
+/** The thread answers within the limits of its steps; this is added for the way. */
 const graceMs = 1_000;
-const pingMs = 1_000;
+/** After this time without an answer the browser is asked whether it works; together these are less than the 10 s of the longest hang. */
+const slowMs = 4_000;
+const pingMs = 4_000;
 const readMs = 10_000;
 /** Added for the tab that a page is opened in. */
 const openMs = 5_000;
 const stepMs = 8_000;
 const waitStepMs = 20_000;
 const maxStepMs = 60_000;
-const settleMs = 300;
+/** Added for what a step starts in the page. */
+const settleMs = 3_500;
 const maxUploadBytes = 50 * 1024 * 1024;
 const maxDownloads = 20;
 /** The agent continues when a person who took over has not watched for this time. */
@@ -169,6 +172,13 @@ export class RunningBrowser implements BrowserSession {
     this.#heldUntil = held ? this.#deps.processClock.monotonic() + heldMs : -Infinity;
   }
 
+  async untilFree(waitMs: number, signal: AbortSignal): Promise<boolean> {
+    const { processClock: clock } = this.#deps;
+    const until = clock.monotonic() + waitMs;
+    while (this.isHeld && clock.monotonic() < until && !signal.aborted) await sleep(clock, 200, signal);
+    return !this.isHeld;
+  }
+
   async input(events: InputEvents) {
     this.hold(true);
     const done = await this.#ask('input', { events }, maxStepMs);
@@ -189,28 +199,34 @@ export class RunningBrowser implements BrowserSession {
     await settledWithin(this.#deps.processClock, readMs, [this.gone]);
   }
 
-  /** A browser that does not answer in time, and no simple question either, has hung: it is ended, and the next call starts another. */
   async #ask<K extends RequestName>(name: K, args: Requests[K], timeoutMs: number, signal?: AbortSignal): Promise<Answer<K>> {
     this.#users += 1;
+    const answered = new AbortController();
+    void this.#endWhenHung(answered.signal);
     try {
       return await this.#thread.ask(name, args, timeoutMs + graceMs, signal);
-    } catch (error) {
-      if (!(error instanceof AppError) || error.code !== 'timeout') throw error;
-      try {
-        await this.#thread.ask('ping', {}, pingMs);
-      } catch {
-        await this.end('it hung and was ended; the next call starts it again');
-        throw new AppError('unavailable', 'The browser hung and was ended; the next call starts it again');
-      }
-      throw error;
     } finally {
+      answered.abort();
       this.#users -= 1;
       this.#usedAt = this.#deps.processClock.monotonic();
     }
   }
 
+  /** A browser that does not answer a simple question either has hung: it is ended, which fails what was asked. The next call starts another. */
+  async #endWhenHung(answered: AbortSignal): Promise<void> {
+    for (;;) {
+      await sleep(this.#deps.processClock, slowMs, answered);
+      if (answered.aborted) return;
+      try {
+        await this.#thread.ask('ping', {}, pingMs);
+      } catch {
+        return this.end('it hung and was ended; the next call starts it again');
+      }
+    }
+  }
+
   /** Opens an address; a failure of the proxy is reported with its reason. */
-  async #visit<T extends { readonly status?: number | undefined }>(target: URL, visit: () => Promise<T>): Promise<T> {
+  async #visit<T extends object>(target: URL, visit: () => Promise<T>): Promise<T> {
     const host = `${target.hostname}:${target.port === '' ? (target.protocol === 'https:' ? 443 : 80) : target.port}`;
     const { proxy } = this.#deps;
     proxy.takeFailure(host);
@@ -220,7 +236,7 @@ export class RunningBrowser implements BrowserSession {
     } catch (error) {
       throw (error instanceof AppError && error.code === 'unavailable' ? proxy.takeFailure(host) : undefined) ?? error;
     }
-    const failure = page.status === 403 || page.status === 502 ? proxy.takeFailure(host) : undefined;
+    const failure = !('status' in page) || page.status === 403 || page.status === 502 ? proxy.takeFailure(host) : undefined;
     if (failure !== undefined) throw failure;
     return page;
   }

@@ -6,11 +6,22 @@ import { fixed } from '../../../../kernel/config/live.ts';
 import { openJail } from '../../../../kernel/jail.ts';
 import { silentLog } from '../../../../kernel/log.ts';
 import { allClean } from '../../workspace/file-tools/testing.ts';
+import type { ActContext } from '../api.ts';
 import { BrowserConfig } from '../config.ts';
 import { BrowserPool, type BrowsersDeps } from '../engine/browsers.ts';
 
+export interface OpenBrowsers extends AsyncDisposable {
+  readonly pool: BrowserPool;
+  readonly base: string;
+  readonly profiles: Map<string, string>;
+  readonly context: ActContext;
+}
+
 /** Opens browsers in a jail with a workspace, for tests. */
-export async function openBrowsers({ config = {}, ...over }: Partial<Omit<BrowsersDeps, 'config'>> & { readonly config?: object } = {}) {
+export async function openBrowsers({
+  config = {},
+  ...over
+}: Partial<Omit<BrowsersDeps, 'config'>> & { readonly config?: object } = {}): Promise<OpenBrowsers> {
   const jail = await openJail({ clock: systemClock });
   const base = mkdtempSync(join(realpathSync(tmpdir()), 'gatehouse-browser-'));
   const profiles = new Map<string, string>();

@@ -1,0 +1,13 @@
+import type { BrowserConsoleEntry } from '@gatehouse/contract';
+import type { Dialog, Page } from 'playwright-core';
+
+/** A tab. The dialog that it shows blocks it until it is answered. */
+export interface Tab {
+  readonly id: string;
+  readonly page: Page;
+  readonly entries: BrowserConsoleEntry[];
+  dialog: Dialog | undefined;
+  isCrashed: boolean;
+  /** Called when a dialog appears. */
+  onDialog: (() => void) | undefined;
+}
