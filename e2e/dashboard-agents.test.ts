@@ -6,6 +6,7 @@ import { findingsInBothSchemes } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
 import { follow, logInTo, openTab } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
+import { findCommand } from '../tools/system-packages.mjs';
 
 const hostile = '<img src=x onerror="window.taken=1">';
 
@@ -513,6 +514,31 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     expect(skills).toMatchObject([{ name: 'to-upload', state: 'active' }]);
     await product.call('skills.delete', { name: 'to-upload', agentId: 'default' });
     expect(complaints).toEqual([]);
+  });
+
+  test.skipIf(findCommand('bwrap') === undefined)('the browser of an agent is shown live, taken over and returned', async () => {
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await openAgent(page);
+    await page.getByRole('button', { name: 'Browser' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('The browser does not run').waitFor();
+    await dialog.getByLabel('Address').fill('about:blank');
+    await dialog.getByRole('button', { name: 'Open' }).click();
+    await dialog.getByRole('img').waitFor();
+    await dialog.getByRole('button', { name: 'Take over' }).click();
+    await dialog.getByText('Taken over').waitFor();
+    expect(await product.call('browser.status', {})).toMatchObject({ running: true, held: true, url: 'about:blank' });
+    await dialog.getByRole('application').click();
+    await page.keyboard.type('a');
+    await expect.poll(async () => JSON.stringify(await product.call('obs.audit.query', { actionType: 'browser.input' }))).toContain('"characters":1');
+    await dialog.getByRole('button', { name: 'Return to agent' }).click();
+    await dialog.getByLabel('Address').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await follow(page, 'Chat');
+    await page.getByRole('button', { name: 'Browser' }).waitFor();
+    await product.call('browser.stop', {});
+    expect(complaints.filter((one) => !one.includes('Failed to load resource'))).toEqual([]);
   });
 });
 

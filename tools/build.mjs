@@ -20,6 +20,7 @@ const threads = {
   'check-worker': 'packages/server/src/features/operations/evaluation/checks/check-worker.ts',
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
   'screen-worker': 'packages/server/src/features/environment/shell/terminal/screen-worker.ts',
+  'browser-worker': 'packages/server/src/features/environment/browser/engine/browser-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
   'keyring-process': 'packages/server/src/kernel/keyring-process.ts',
@@ -132,8 +133,11 @@ const noNativeParts = {
   },
 };
 
-/** Optional packages with native code, which the process that needs them loads from node_modules, and one whose own threads load its file again. */
-const nativePackages = ['@napi-rs/keyring', 'wasm-vips'];
+/**
+ * Optional packages with native code, which the process that needs them loads from node_modules, one whose own threads load its file again, and
+ * one that looks for files next to its own.
+ */
+const unbundled = ['@napi-rs/keyring', 'wasm-vips', 'playwright-core'];
 
 /** Sources of the bundle; the same text means the same bundle. */
 export function sourceStamp() {
@@ -187,7 +191,7 @@ const common = {
   logLevel: 'warning',
   metafile: true,
 };
-const standalone = { ...common, external: nativePackages, banner: { js: requireBanner } };
+const standalone = { ...common, external: unbundled, banner: { js: requireBanner } };
 
 /**
  * Returns the files of the daemon and its threads by their names, the program last. `change` makes a plugin that replaces sources of the server;

@@ -45,6 +45,7 @@ export const onDemand: Readonly<Record<string, readonly string[]>> = {
   'channels of Slack': ['@slack/socket-mode', '@slack/web-api'],
   'channels of email': ['imapflow', 'nodemailer', 'postal-mime'],
   'text of documents': ['unpdf', 'saxes'],
+  browsers: ['playwright-core'],
 };
 
 export function readPackageSources(root: string): PackageSources {

@@ -12,6 +12,8 @@ const standIns: Readonly<Record<string, object>> = {
   'mcp.connect': { name: 'search', transport: 'http', url: 'http://127.0.0.1:9/mcp' },
   'cron.remove': { jobId: 'cj_0198c5f2-6f0a-7c3e-9a52-3d1b8c7e4f10' },
   'cron.update': { jobId: 'cj_0198c5f2-6f0a-7c3e-9a52-3d1b8c7e4f10', paused: true },
+  'browser.navigate': { url: 'about:blank' },
+  'browser.open': {},
   'media.test.link': { url: 'http://127.0.0.1:9/' },
   'image.analyze': { source_type: 'url', source: 'http://127.0.0.1:9/chart.png' },
   'skills.import': { url: 'https://git.example/ada/skills/tree/main/release-notes' },

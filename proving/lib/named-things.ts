@@ -105,6 +105,8 @@ const exempt: Readonly<Record<string, string>> = {
   'background.screen id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'background.type id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'background.stop id': 'names a jailed process; stops.rpc.test.ts shows that foreign ones are answered like unknown ones',
+  tabId: 'a tab of the browser of the agent that is named with it',
+  targetId: 'a tab of the browser of the agent that is named with it',
   'providers.set id': 'providers are configuration; who may name them is shown by R23',
   'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',

@@ -112,6 +112,8 @@ export function proofConfig(
       ...more.providers?.(providerUrl),
     },
     models: { discover: false },
+    // Proofs that call every method start no Chromium.
+    browser: { enabled: false },
     agents: { default: { name: 'Gate', model: 'local/test-model', maxConcurrentRuns: 1000 }, ...more.agents },
     ...(more.embedding !== undefined && { embedding: more.embedding }),
     ...(more.approvals !== undefined && { approvals: more.approvals }),

@@ -1,3 +1,4 @@
+export type { BrowserConsoleEntry, BrowserTab } from './methods/browser.ts';
 export { type SpeechFormat, speechFormats, type TtsAutoMode } from './methods/multimodal.ts';
 export { type Contract, contract, type MethodName, type Params, type ParamsInput, type Result, type ResultInput } from './registry.ts';
 export {
@@ -103,6 +104,7 @@ export {
 } from './shared/channel.ts';
 export { type ActionParams, type ActionPlatform, actionsByPlatform, actionsOf } from './methods/platform-actions.ts';
 export type { PlatformAction, PlatformActions } from './shared/platform-action.ts';
+export { BrowserAct, type BrowserActKind } from './shared/browser-act.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
 export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { autonomyProfiles, type AutonomyProfile, Capability, capabilityNames } from './shared/capability.ts';

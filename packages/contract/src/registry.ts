@@ -4,6 +4,7 @@ import { agent } from './methods/agent.ts';
 import { agents } from './methods/agents.ts';
 import { autonomy } from './methods/autonomy.ts';
 import { background } from './methods/background.ts';
+import { browser } from './methods/browser.ts';
 import { capabilities } from './methods/capabilities.ts';
 import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
@@ -55,6 +56,7 @@ export const contract = {
   ...agents,
   ...autonomy,
   ...background,
+  ...browser,
   ...capabilities,
   ...config,
   ...context,

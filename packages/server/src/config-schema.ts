@@ -8,6 +8,7 @@ import { CronConfig } from './features/unattended/cron/config.ts';
 import { DurableConfig } from './features/unattended/durable/config.ts';
 import { HeartbeatConfig } from './features/unattended/heartbeat/config.ts';
 import { McpConfig } from './features/agents/mcp/config.ts';
+import { BrowserConfig } from './features/environment/browser/config.ts';
 import { DocumentsConfig } from './features/environment/documents/config.ts';
 import { MediaConfig } from './features/environment/media/config.ts';
 import { ImageGenConfig, TranscriptionConfig, TtsConfig, VideoConfig, VisionConfig } from './features/environment/multimodal/config.ts';
@@ -59,6 +60,7 @@ export const RootConfig = z.strictObject({
     .meta({ apply: 'live' })
     .describe('What agents may start beyond their own turns, and the guards around it.'),
   budgets: BudgetsConfig.prefault({}).meta({ apply: 'live' }).describe('Hard caps over all agents together; each agent also has its own.'),
+  browser: section(BrowserConfig, absent.browser).meta({ apply: 'live' }).describe('Browsers of agents: one Chromium each, in a jail.'),
   documents: section(DocumentsConfig, absent.documents).meta({ apply: 'live' }).describe('Text of documents: sizes, and how much is read.'),
   durable: section(DurableConfig, absent.durable)
     .meta({ apply: 'live' })

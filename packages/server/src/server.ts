@@ -17,6 +17,7 @@ import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { deliverToInbox } from './transactions/deliver-message.ts';
 import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
+import { wireBrowser } from './wiring/browser.ts';
 import { type Channels, wireChannels, wireOutbox } from './wiring/channels.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
@@ -140,7 +141,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     traces: foundation.kept.api,
   });
   const multimodal = wireMultimodal(assembly, { agents: agents.api, models, work: budgets.work, media: media.api, tooling, channels: late.channels });
-  const ownTools = { memory: memory.tools, sessions, background: background.tool, documents: documents.tool, multimodal };
+  const browser = wireBrowser(assembly, { agents: agents.api, tooling });
+  const ownTools = { memory: memory.tools, sessions, background: background.tool, documents: documents.tool, multimodal, browser };
   late.tools.set(wireToolSet(assembly, { foundation, tooling, ...ownTools, ...late }));
   late.rootTurns.set(createRootTurns({ turns, background: background.api, commands: shell.background, approvals, keptLanes }));
   const unattended = late.unattended.set(
@@ -191,6 +193,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       turns,
       background: background.api,
       commands: shell.background,
+      browser,
       approvals,
       durable: unattended.durable,
       keptLanes,
@@ -263,6 +266,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...web.methods,
     ...documents.methods,
     ...multimodal.methods,
+    ...browser.methods,
     ...workspace.methods,
     ...mcp.methods,
     ...context.methods,

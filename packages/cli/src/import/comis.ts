@@ -25,7 +25,7 @@ const sectionsLeft: Readonly<Record<string, string>> = {
   gateway: 'address and tokens of the gateway stay as they are here',
   security: 'limits and permissions stay as they are here',
   approvals: 'approvals stay as they are here',
-  browser: 'the browser is not there yet',
+  browser: 'the browser is configured differently: see docs/guide/browser.md',
 };
 
 /** Reads a data folder of Comis. */

@@ -28,7 +28,7 @@ const sectionsLeft: Readonly<Record<string, string>> = {
   tools: 'tools and their approvals have other names: see docs/guide/agents.md',
   gateway: 'address and tokens of the gateway stay as they are here',
   plugins: 'there are no plugins',
-  browser: 'the browser is not there yet',
+  browser: 'the browser is configured differently: see docs/guide/browser.md',
 };
 
 /** Reads a folder of OpenClaw (`~/.openclaw`). */

@@ -41,3 +41,7 @@ export function isAuthenticationError(error: unknown): boolean {
 export function isNotFound(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'not_found';
 }
+
+export function isPreconditionFailed(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'precondition_failed';
+}

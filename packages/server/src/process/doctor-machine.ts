@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import type { RootConfig } from '../config-schema.ts';
+import { findBrowser } from '../features/environment/browser/engine/chromium.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { freeSpaceOf, lackOf } from '../kernel/disk-space.ts';
 import { openJail } from '../kernel/jail.ts';
@@ -71,4 +72,14 @@ export async function checkJail(clock: Clock): Promise<Finding> {
   await using jail = await openJail({ clock });
   if (jail.unavailable !== undefined) return warn('no jail for commands and MCP programs: they are refused', jail.unavailable);
   return ok(`bubblewrap; limits enforced by ${jail.bounds === 'cgroup' ? 'control groups' : 'limits of each process and a watcher'}`);
+}
+
+/** Checks what the tool `browser` needs. */
+export function checkBrowser(browser: RootConfig['browser'] | undefined, hasJail: boolean): Finding {
+  if (browser?.enabled === false) return ok('switched off (browser.enabled)');
+  const found = findBrowser(browser?.program);
+  if ('missing' in found) return warn('no browser for agents', found.missing);
+  if (!existsSync(found.program))
+    return warn(`${found.program} does not exist`, 'Name the program of a browser in browser.program, or remove the key.');
+  return hasJail ? ok(found.program) : warn(`${found.program} is not started`, 'Browsers run in the jail, which is missing here.');
 }

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import type { RootConfig } from '../config-schema.ts';
-import { checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
+import { checkBrowser, checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
 import { refuseImported } from '../kernel/db/import/imported-note.ts';
@@ -26,7 +26,7 @@ import { copiedSecrets } from './stored-secrets.ts';
 import { version } from '../version.ts';
 
 export interface Check extends Finding {
-  readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'key' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail';
+  readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'key' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail' | 'browser';
 }
 
 /** Checks an installation without changing anything in it; the database of a running daemon is not opened. */
@@ -79,6 +79,8 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
     config === undefined ? warn('not checked without a configuration') : examineModels(config, layeredEnvironment(env, secrets)),
   );
   await check('jail', () => checkJail(systemClock));
+  const hasJail = checks.at(-1)?.status === 'ok';
+  await check('browser', () => checkBrowser(config?.browser, hasJail));
   return checks;
 }
 

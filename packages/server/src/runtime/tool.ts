@@ -70,8 +70,11 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly fingerprint?: string;
   /** Whether results may contain the owner's private data: files, memories, conversations. True for risk `read` when absent. */
   readonly readsPrivate?: boolean;
-  /** Destination of a call of a read-only tool of risk `outward`. A configured place, or an address that the model did not make up, leaks nothing. */
-  readonly destination?: (args: z.output<Args>) => ToolDestination;
+  /**
+   * Destination of a call of risk `outward` that only reads there; undefined for one that may do more. A configured place, or an address that
+   * the model did not make up, leaks nothing.
+   */
+  readonly destination?: (args: z.output<Args>) => ToolDestination | undefined;
   /** Returns why this particular call must be approved whatever the rules say. */
   readonly mustAsk?: (args: z.output<Args>) => string | undefined;
   /** Whether this particular call of a tool that can change something only reads. */

@@ -236,6 +236,13 @@ const rows: readonly Row[] = [
     after: 413,
   },
   {
+    keys: ['browser'],
+    patch: { browser: { enabled: false } },
+    see: async (server) => (await server.client.call('browser.status', {})).reason?.includes('browser.enabled') ?? false,
+    before: false,
+    after: true,
+  },
+  {
     keys: ['documents'],
     patch: { documents: { maxCharacters: 1000 } },
     async see(server) {

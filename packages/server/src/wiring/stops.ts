@@ -1,6 +1,7 @@
 import type { Approvals, ApprovalWaiting } from '../features/access/approvals/approvals.ts';
 import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
 import type { BackgroundApi } from '../features/environment/background/api.ts';
+import type { Browser } from '../features/environment/browser/browser.ts';
 import type { Shell } from '../features/environment/shell/shell.ts';
 import type { StoppedRun } from '../features/delegation/subagents/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
@@ -17,6 +18,7 @@ export interface StopsDeps {
   readonly turns: Pick<Turns, 'abortRoot' | 'stop'>;
   readonly background: BackgroundApi;
   readonly commands: Shell['background'];
+  readonly browser: Pick<Browser, 'end' | 'forgetAgent'>;
   readonly approvals: Pick<Approvals, 'isWaitingIn' | 'drop' | 'clearing'>;
   readonly durable: Pick<DurableWork, 'resumeWaiting' | 'resumeAgent' | 'resumePrincipal' | 'endWaiting' | 'killWaiting'>;
   readonly keptLanes: Pick<KeptLanes, 'free' | 'release' | 'all'>;
@@ -28,7 +30,7 @@ export type Stops = ReturnType<typeof createStops>;
  * Propagates each stop to everything that runs: waiting or running turns, tool calls and commands in the background. Call it after the
  * stop itself is committed, so that nothing new starts meanwhile.
  */
-export function createStops({ tokens, autonomy, turns, background, commands, approvals, durable, keptLanes, log }: StopsDeps) {
+export function createStops({ tokens, autonomy, turns, background, commands, browser, approvals, durable, keptLanes, log }: StopsDeps) {
   /** Ends the waits for approvals that a stop covers. `ended`: the work is over as well; otherwise it continues without the call. */
   async function endWaits(isMeant: (run: ApprovalWaiting) => boolean, ended?: 'elsewhere'): Promise<number> {
     const runs = await approvals.drop(isMeant, { resume: ended === undefined });
@@ -82,6 +84,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     agentSuspended(agentId: string): void {
       turns.stop({ agentId }, new AppError('precondition_failed', `Agent is suspended: ${agentId}`));
       commands.end({ agentId });
+      browser.end(agentId);
       background.stopAgent(agentId);
       for (const { workId, target } of keptLanes.all()) if (target.agentId === agentId) keptLanes.free(workId);
       unwatched(approvals.drop((run) => run.agentId === agentId));
@@ -89,6 +92,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     agentRemoved(agentId: string): void {
       turns.stop({ agentId }, new AppError('not_found', `Agent not found: ${agentId}`));
       commands.forgetAgent(agentId);
+      browser.forgetAgent(agentId);
       background.forgetAgent(agentId);
       unwatched(endWaits((run) => run.agentId === agentId));
       unwatched(durable.resumeAgent(agentId));

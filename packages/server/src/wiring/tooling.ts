@@ -143,6 +143,7 @@ export interface ToolSetWiring {
   readonly background: Tool;
   readonly documents: Tool;
   readonly multimodal: { readonly tools: () => readonly Tool[] };
+  readonly browser: { readonly tools: () => readonly Tool[] };
   readonly unattended: Late<Unattended>;
   readonly delegation: Late<Delegation>;
   readonly channels: Late<Channels>;
@@ -166,6 +167,7 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics }, to
       mcp.api.tools,
       skills.api.tools,
       deps.multimodal.tools,
+      deps.browser.tools,
       () => deps.unattended.value.tools,
       () => deps.delegation.value.tools(),
       () => deps.channels.value.tools(),

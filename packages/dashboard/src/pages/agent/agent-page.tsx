@@ -1,10 +1,12 @@
 import type { Result } from '@gatehouse/contract';
+import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
+import { BrowserDialog } from '../browser/browser-dialog.tsx';
 import { AgentEditor } from './agent-editor.tsx';
 import { McpTab } from './mcp-tab.tsx';
 import { SkillsTab } from './skills-tab.tsx';
@@ -32,6 +34,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
   const { client, chats } = useSession();
   const found = useLoad(['agents.get', agentId], (signal) => client.call('agents.get', { agentId }, { signal }));
   const agent = found.data;
+  const [browsing, setBrowsing] = useState(false);
   const path = `/agents/${encodeURIComponent(agentId)}`;
   return (
     <Page
@@ -47,15 +50,20 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
       actions={
         agent !== undefined &&
         !agent.suspended && (
-          <Button
-            icon="chat"
-            onClick={() => {
-              chats.begin(agentId);
-              navigate('/chat');
-            }}
-          >
-            Chat
-          </Button>
+          <>
+            <Button icon="screen" onClick={() => setBrowsing(true)}>
+              Browser
+            </Button>
+            <Button
+              icon="chat"
+              onClick={() => {
+                chats.begin(agentId);
+                navigate('/chat');
+              }}
+            >
+              Chat
+            </Button>
+          </>
         )
       }
     >
@@ -75,6 +83,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
           {!tabs.some(({ path: own }) => own === part) && <Empty title="No such tab" />}
         </>
       )}
+      {browsing && <BrowserDialog agentId={agentId} onClose={() => setBrowsing(false)} />}
     </Page>
   );
 }

@@ -4,8 +4,10 @@ import { useSession } from '../../data/context.ts';
 import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
 import { navigate } from '../../router.ts';
+import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
+import { BrowserDialog } from '../browser/browser-dialog.tsx';
 import { Composer } from './composer.tsx';
 import { ConversationPicker } from './conversation-picker.tsx';
 import { MessageList } from './message-list.tsx';
@@ -88,6 +90,7 @@ function ThreadView({
         </span>
         <AgentPicker state={state} onChange={onBegin} />
         <span className="grow" />
+        {state.agentId !== '' && <BrowserButton agentId={state.agentId} />}
         {ref !== undefined && (
           <PageLink to={`/conversations/${ref}`} className="button small">
             Details
@@ -131,6 +134,25 @@ function ThreadView({
         onStop={() => chats.stop(thread)}
       />
     </section>
+  );
+}
+
+/** Opens the browser of the agent while it runs. */
+function BrowserButton({ agentId }: { readonly agentId: string }) {
+  const { client } = useSession();
+  const [open, setOpen] = useState(false);
+  const { data } = useLoad(['browser.tabs', agentId], (signal) => client.call('browser.tabs', { agentId }, { signal }), {
+    changedBy: ['tool:finished'],
+    settleMs: 1500,
+  });
+  if (!open && (data === undefined || data.tabs.length === 0)) return null;
+  return (
+    <>
+      <Button small icon="screen" onClick={() => setOpen(true)}>
+        Browser
+      </Button>
+      {open && <BrowserDialog agentId={agentId} onClose={() => setOpen(false)} />}
+    </>
   );
 }
 

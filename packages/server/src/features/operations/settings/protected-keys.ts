@@ -17,7 +17,9 @@ const protectedKeys: readonly Path[] = [
   ['exec'],
   ['secrets'],
   ['storage'],
-  ['browser', 'noSandbox'],
+  // A program that the daemon starts, and where stored secrets may be typed.
+  ['browser', 'program'],
+  ['browser', 'secrets'],
   ['daemon', 'logging'],
 ];
 

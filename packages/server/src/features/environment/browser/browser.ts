@@ -1,0 +1,97 @@
+import type { Live } from '../../../kernel/config/live.ts';
+import { newId } from '../../../kernel/ids.ts';
+import { makeFoldersInside, writeFileInside } from '../../../kernel/safe-path.ts';
+import type { Log } from '../../../kernel/log.ts';
+import type { Tool } from '../../../runtime/tool.ts';
+import type { AgentsApi } from '../../agents/agents/api.ts';
+import type { FileTaints, WorkspaceCapacity } from '../workspace/api.ts';
+import type { BrowserEngine, Browsers } from './api.ts';
+import type { BrowserConfig } from './config.ts';
+import { type BrowserMethods, type BrowserMethodsDeps, createBrowserMethods } from './methods.ts';
+import { createBrowserTool } from './tool.ts';
+
+export interface BrowserDeps extends Omit<BrowserMethodsDeps, 'browsers' | 'config' | 'agents'> {
+  readonly log: Log;
+  readonly config: Live<BrowserConfig>;
+  readonly agents: AgentsApi;
+  readonly capacity: Pick<WorkspaceCapacity, 'assertCapacity'>;
+  readonly taints: Pick<FileTaints, 'mark'>;
+  readonly engine: BrowserEngine;
+}
+
+export interface Browser extends AsyncDisposable {
+  readonly methods: BrowserMethods;
+  /** Empty while browsers are switched off. */
+  tools(): readonly Tool[];
+  /** Ends the browser of an agent, which keeps its logins. */
+  end(agentId: string): void;
+  /** Ends the browser of an agent that was deleted, with its logins. */
+  forgetAgent(agentId: string): void;
+}
+
+const maxFileBytes = 104_857_600;
+const none: readonly Tool[] = [];
+
+/** Browsers of agents: at most one each, started on demand. Disposing ends them; their logins are kept. */
+export function createBrowser(deps: BrowserDeps): Browser {
+  const { agents, capacity, config, engine, log, taints } = deps;
+  const browsers = inOrder(engine);
+  const methods = createBrowserMethods({ ...deps, browsers });
+
+  async function keepFile(agentId: string, bytes: Buffer, extension: 'png' | 'jpg' | 'pdf'): Promise<string> {
+    const agent = agents.find(agentId);
+    if (agent === undefined) throw new TypeError('the agent of a turn exists');
+    const folder = extension === 'pdf' ? 'media/documents' : 'media/images';
+    await capacity.assertCapacity(agent.workspaceDir, { bytes: bytes.byteLength, files: 1 });
+    await makeFoldersInside(agent.workspaceDir, [folder]);
+    const path = `${folder}/${newId('page').replace('_', '-')}.${extension}`;
+    await taints.mark({ agentId, workspaceDir: agent.workspaceDir }, path, true, bytes);
+    await writeFileInside(agent.workspaceDir, path, bytes, { maxBytes: maxFileBytes });
+    return path;
+  }
+
+  const unwatched = (ending: Promise<unknown>, agentId: string) =>
+    void ending.catch((error: unknown) => log.error({ err: error, agentId }, 'Failed to end the browser of an agent'));
+
+  const switched = config.onChange(async ({ enabled }) => {
+    if (!enabled) await Promise.all(engine.list().map((agentId) => browsers.stop(agentId)));
+  });
+  const offered: readonly Tool[] = [createBrowserTool({ methods, keepFile })];
+
+  return {
+    methods,
+    tools: () => (config.current.enabled ? offered : none),
+    end: (agentId) => unwatched(browsers.stop(agentId), agentId),
+    forgetAgent: (agentId) => unwatched(browsers.stop(agentId, { forget: true }), agentId),
+    async [Symbol.asyncDispose]() {
+      switched[Symbol.dispose]();
+      await engine[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A browser that is being stopped counts as gone, and the next one of its agent starts when it is: with the logins that were kept or deleted. */
+function inOrder(engine: BrowserEngine): Browsers {
+  const ending = new Map<string, Promise<void>>();
+  return {
+    unavailable: () => engine.unavailable(),
+    running: (agentId) => (ending.has(agentId) ? undefined : engine.running(agentId)),
+    async start(agentId) {
+      await ending.get(agentId)?.catch(() => {});
+      return engine.start(agentId);
+    },
+    async stop(agentId, options) {
+      const before = ending.get(agentId);
+      const end = (async () => {
+        await before?.catch(() => {});
+        await engine.stop(agentId, options);
+      })();
+      ending.set(agentId, end);
+      try {
+        await end;
+      } finally {
+        if (ending.get(agentId) === end) ending.delete(agentId);
+      }
+    },
+  };
+}
