@@ -23,6 +23,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       config: {
         gateway: { tokens: scopedTokens },
         agents: { default: { model: 'local/test-model', tools: { profile: 'minimal' } } },
+        browser: {},
         approvals: { rules: [{ tools: ['write'], match: { path: 'documents/*' }, action: 'ask' }], approvalCacheMs: 0, denialCacheMs: 0 },
         mcp: {
           servers: {

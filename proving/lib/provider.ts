@@ -93,6 +93,8 @@ export function proofConfig(
     readonly webhooks?: object;
     readonly channels?: object;
     readonly media?: object;
+    /** Browsers of agents; off otherwise, so that proofs that call every method start no Chromium. */
+    readonly browser?: object;
   } = {},
 ) {
   return {
@@ -112,8 +114,7 @@ export function proofConfig(
       ...more.providers?.(providerUrl),
     },
     models: { discover: false },
-    // Proofs that call every method start no Chromium.
-    browser: { enabled: false },
+    browser: more.browser ?? { enabled: false },
     agents: { default: { name: 'Gate', model: 'local/test-model', maxConcurrentRuns: 1000 }, ...more.agents },
     ...(more.embedding !== undefined && { embedding: more.embedding }),
     ...(more.approvals !== undefined && { approvals: more.approvals }),

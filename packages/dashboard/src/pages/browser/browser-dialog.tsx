@@ -8,7 +8,6 @@ import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
 import { type InputEvent, joined, keyEvent, placeIn } from './typed-keys.ts';
 
 type View = Result<'browser.view'>;
-type Shown = View & { readonly jpeg: string };
 
 const waitMs = 10_000;
 /** A page that changes all the time is read this often. */
@@ -83,19 +82,17 @@ function AddressForm({ busy, onOpen }: { readonly busy: boolean; readonly onOpen
 }
 
 /** The page as a picture; with `send`, a place to click and type. */
-function Picture({ shown, send }: { readonly shown: Shown; readonly send?: (event: InputEvent) => void }) {
+function Picture({ shown, send }: { readonly shown: View; readonly send?: (event: InputEvent) => void }) {
   const { jpeg, width, height, title } = shown;
   const place = (event: React.MouseEvent) => placeIn(event.currentTarget.getBoundingClientRect(), shown, event);
-  const picture = (
-    <img
-      className="browser-picture"
-      src={`data:image/jpeg;base64,${jpeg}`}
-      width={width}
-      height={height}
-      alt={`The page ${title}`}
-      draggable={false}
-    />
-  );
+  const alt = `The page ${title}`;
+  // An empty page is never drawn.
+  const picture =
+    jpeg === undefined ? (
+      <div className="browser-picture browser-blank" role="img" aria-label={alt} style={{ aspectRatio: `${width} / ${height}` }} />
+    ) : (
+      <img className="browser-picture" src={`data:image/jpeg;base64,${jpeg}`} width={width} height={height} alt={alt} draggable={false} />
+    );
   if (send === undefined) return picture;
   return (
     <div
@@ -125,7 +122,7 @@ function Picture({ shown, send }: { readonly shown: Shown; readonly send?: (even
 /** Follows the picture until the browser ends; `round` starts again. */
 function useView(agentId: string, round: number) {
   const { client } = useSession();
-  const [shown, setShown] = useState<Shown>();
+  const [shown, setShown] = useState<View>();
   const [held, setHeld] = useState(false);
   const [ended, setEnded] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -144,7 +141,7 @@ function useView(agentId: string, round: number) {
         after = view.version;
         setHeld(view.held);
         setEnded(false);
-        if (jpeg !== undefined) setShown({ ...view, jpeg });
+        setShown((before) => ({ ...view, ...picture(jpeg ?? (before?.tabId === view.tabId ? before.jpeg : undefined)) }));
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     };
@@ -158,6 +155,8 @@ function useView(agentId: string, round: number) {
   }, [client, agentId, round]);
   return { shown, held, ended, error };
 }
+
+const picture = (jpeg: string | undefined) => (jpeg === undefined ? {} : { jpeg });
 
 /** Delivers what is clicked and typed in its order; what comes while a call is under way goes with the next one. */
 function useInput(agentId: string): { readonly send: (event: InputEvent) => void; readonly failure: unknown } {
