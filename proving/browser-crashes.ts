@@ -1,13 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { type Clock, systemClock } from '../packages/server/src/kernel/clock.ts';
-import { openBrowsers } from '../packages/server/src/features/environment/browser/testing/open-browsers.ts';
-import { openShop } from './lib/shop.ts';
+import { freePort } from '@gatehouse/testkit/free-port';
+import { startDaemon } from './lib/daemon.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { randomFrom } from './lib/random.ts';
+import { rpcCall } from './lib/rpc.ts';
 
-/** Proves that a browser whose processes are killed or stopped reports it, starts again at the next call, and leaves nothing. */
+/** Proves that a browser that is killed or stops answering is reported, starts again at the next call, and leaves nothing. */
 export interface CrashReport {
   readonly crashes: number;
-  /** Longest time from a crash until the call in progress failed or ended, and until a page was open again. */
+  /** Longest time from a crash until the call in progress failed, and until a page was open again. */
   readonly slowestMs: { readonly reported: number; readonly again: number };
   readonly wrong: readonly string[];
 }
@@ -15,74 +17,70 @@ export interface CrashReport {
 export interface CrashOptions {
   readonly crashes: number;
   readonly seed: number;
-  /** Lets every crash be a hang that the daemon does not look for: a harness that notices nothing is worthless. */
-  readonly unwatched?: boolean;
+  /** Only hangs; every fourth crash is one otherwise. */
+  readonly hangs?: boolean;
+  /** Files of proving/broken, by name. */
+  readonly broken?: string;
   readonly progress?: (line: string) => void;
 }
 
 const reportedWithinMs = 10_000;
-/** A clock on which the time never comes to ask a silent browser whether it works. */
-const withoutChecks: Clock = { ...systemClock, after: (ms, run) => (ms === 4_000 ? () => {} : systemClock.after(ms, run)) };
 
-export async function proveBrowserCrashes({ crashes, seed, unwatched = false, progress }: CrashOptions): Promise<CrashReport> {
+export async function proveBrowserCrashes({ crashes, seed, hangs = false, broken, progress }: CrashOptions): Promise<CrashReport> {
   const random = randomFrom(seed);
-  await using shop = await openShop();
+  const provider = await startEchoProvider();
+  const home = await makeHome();
+  const port = await freePort();
   const wrong: string[] = [];
   const slowestMs = { reported: 0, again: 0 };
-  let base = '';
-  {
-    await using browsers = await openBrowsers({ dial: shop.dial, ...(unwatched && { processClock: withoutChecks }) });
-    base = browsers.base;
-    const { signal } = browsers.context;
+  await writeConfig(home, proofConfig(provider.url, { browser: { enabled: true } }));
+  const daemon = await startDaemon({ home, port, ...(broken !== undefined && { broken }) });
+  const open = () => rpcCall(daemon, 'browser.navigate', { url: 'about:blank' }, { timeoutMs: 120_000 });
+  try {
     for (let crash = 1; crash <= crashes; crash += 1) {
-      const session = await browsers.pool.start('default');
-      await session.navigate(undefined, shop.url('/'), signal);
-      const step = session.act(undefined, { kind: 'wait', textGone: 'Shop', timeoutMs: 30_000 }, browsers.context).then(
-        ({ ok, error }) => (ok ? 'done' : `failed: ${error}`),
-        (error: unknown) => `failed: ${String(error)}`,
+      await open();
+      const request = { kind: 'wait', selector: '#never', timeoutMs: 12_000 };
+      const step = rpcCall(daemon, 'browser.act', { request }, { timeoutMs: 120_000 }).then(
+        (result) => JSON.stringify(result),
+        (error: unknown) => String(error),
       );
       await new Promise((resolve) => setTimeout(resolve, random.next() * 200));
-      // Every fourth one stops answering instead of ending.
-      const signalName = crash % 4 === 0 || unwatched ? 'SIGSTOP' : 'SIGKILL';
-      const [main] = browserProcesses(base);
+      const [main] = browsersOf(home);
       if (main === undefined) throw new Error('there is no browser');
-      const begunMs = performance.now();
-      process.kill(main, signalName);
+      const crashedAt = performance.now();
+      process.kill(main, hangs || crash % 4 === 0 ? 'SIGSTOP' : 'SIGKILL');
       const outcome = await step;
-      const reportedMs = performance.now() - begunMs;
-      if (!outcome.startsWith('failed')) wrong.push(`${crash}: the step was ${outcome}`);
-      if (reportedMs > reportedWithinMs) wrong.push(`${crash}: reported after ${Math.round(reportedMs)} ms`);
-      if (unwatched) await session.end('the proof is over');
-      await session.gone;
-      const againMs = performance.now();
-      const next = await browsers.pool.start('default');
-      const page = await next.navigate(undefined, shop.url('/terms'), signal);
-      if (page.title !== 'Terms') wrong.push(`${crash}: the next page was "${page.title}"`);
-      slowestMs.reported = Math.max(slowestMs.reported, Math.round(reportedMs));
-      slowestMs.again = Math.max(slowestMs.again, Math.round(performance.now() - againMs));
-      if (new Set(browserProcesses(base)).size > 1) wrong.push(`${crash}: two browsers run`);
+      const reportedMs = Math.round(performance.now() - crashedAt);
+      if (!outcome.includes('The browser is gone')) wrong.push(`${crash}: the step ended with ${outcome}`);
+      else if (reportedMs > reportedWithinMs) wrong.push(`${crash}: reported after ${reportedMs} ms`);
+      if (broken !== undefined) continue;
+      const openedAt = performance.now();
+      await open().catch((error: unknown) => wrong.push(`${crash}: the next call: ${String(error)}`));
+      slowestMs.reported = Math.max(slowestMs.reported, reportedMs);
+      slowestMs.again = Math.max(slowestMs.again, Math.round(performance.now() - openedAt));
+      if (browsersOf(home).length > 1) wrong.push(`${crash}: two browsers run`);
       if (crash % 10 === 0) progress?.(`browser: ${crash} of ${crashes} crashes, ${wrong.length} wrong`);
     }
-    await browsers.pool.stop('default');
-    if (existsSync(`${base}/browser/default`)) wrong.push('a profile is left');
-    const left = browserProcesses(base);
-    if (left.length > 0) wrong.push(`${left.length} processes are left`);
+    if (broken !== undefined) return { crashes, slowestMs, wrong };
+    await rpcCall(daemon, 'browser.stop', {}, { timeoutMs: 60_000 });
+    if (existsSync(`${home}/data/browsers/default`)) wrong.push('a profile is left');
+    if (browsersOf(home).length > 0) wrong.push('a process is left');
+  } finally {
+    await daemon.kill();
+    await removeHome(home);
+    await provider.close();
   }
   return { crashes, slowestMs, wrong };
 }
 
-/** Main processes of browsers that write their downloads below this folder. */
-function browserProcesses(base: string): number[] {
+/** Main processes of browsers whose jail has a folder of this home. */
+function browsersOf(home: string): number[] {
   return readdirSync('/proc')
     .filter((pid) => {
       try {
         const command = /^\d+$/.test(pid) ? readFileSync(`/proc/${pid}/cmdline`, 'latin1') : '';
-        return (
-          command.includes('--remote-debugging-pipe') &&
-          !/^(?:\S*bwrap|\S*node)\0/.test(command) &&
-          !command.includes('--type=') &&
-          readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(base)
-        );
+        const isMain = command.includes('--remote-debugging-pipe') && !command.includes('--type=') && !/^\S*(?:bwrap|prlimit|node)\0/.test(command);
+        return isMain && readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(home);
       } catch {
         return false;
       }

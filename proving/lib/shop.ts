@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Page, servePages } from '../../packages/server/src/features/environment/browser/testing/pages.ts';
+import { type Page, servePages } from '@gatehouse/testkit';
 
 /** What visitors of the shop have done. */
 export interface Shop extends AsyncDisposable {

@@ -17,6 +17,7 @@ export { type FakeTelegram, startFakeTelegram, type TelegramFault, type Telegram
 export { type FakeSlack, type FakeSlackOptions, type SlackFault, startFakeSlack } from './fake-slack.ts';
 export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinIrc, startIrcServer } from './irc.ts';
 export { hasMailServer, type MailFault, type MailServer, startMailServer } from './mail-server.ts';
+export { type Page, servePages } from './pages.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
 export { onPostgres, sql, telemetrySql } from './sql.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';

@@ -284,7 +284,7 @@ export const browser = {
   'browser.take_over': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Takes the browser over from the agent, or hands it back: for logins and captchas that a person solves.',
+    summary: 'Takes the browser over from the agent, or returns it: for logins and captchas that a person solves.',
     description: 'Ends on its own when nobody has watched for five minutes.',
     params: () => z.strictObject({ agentId: agentId(), held: z.boolean() }),
     result: () => z.strictObject({ held: z.boolean() }),

@@ -14,12 +14,10 @@ export type Snapshot = Result<'browser.snapshot'>;
 export type ActResult = ResultInput<'browser.act'>;
 export type InputEvents = Params<'browser.input'>['events'];
 
-/** What a step may touch besides the page; the caller has checked who asks. */
+/** What a step may touch in addition to the page. */
 export interface ActContext {
   readonly workspaceDir: string;
   readonly signal: AbortSignal;
-  /** Whether what is downloaded counts as text from outside; always true for pages. */
-  readonly tainted: boolean;
 }
 
 /** One running Chromium. Every call fails with `unavailable` once it is gone, and within the time limit when it hangs. */

@@ -1,10 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { servePages, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { findCommand } from '../../../../../../tools/system-packages.mjs';
-import { servePages } from './testing/pages.ts';
 
 const missing = ['bwrap', 'chromium'].filter((name) => findCommand(name) === undefined);
 const canary = 'the-password-of-the-shop-1a2b3c';
@@ -146,7 +145,7 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
     expect(JSON.stringify(audited)).not.toContain('document.title');
   });
 
-  test('an agent reads pages fenced, and a click after that waits for an approval', async () => {
+  test('an agent reads pages fenced, and a click after that is pending until an approval', async () => {
     const url = pages.url('/');
     const refIn = (read: string) => /button "Buy".*?\[ref=(\w+)\]/.exec(read)?.[1];
     const work = turn([{ action: 'navigate', url, snapshot: true }, (read: string) => ({ action: 'click', ref: refIn(read) }), { action: 'tabs' }]);

@@ -5,7 +5,7 @@ import type { Log } from '../../../kernel/log.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { FileTaints, WorkspaceCapacity } from '../workspace/api.ts';
-import type { BrowserEngine, Browsers } from './api.ts';
+import type { BrowserEngine } from './api.ts';
 import type { BrowserConfig } from './config.ts';
 import { type BrowserMethods, type BrowserMethodsDeps, createBrowserMethods } from './methods.ts';
 import { createBrowserTool } from './tool.ts';
@@ -35,8 +35,7 @@ const none: readonly Tool[] = [];
 /** Browsers of agents: at most one each, started on demand. Disposing ends them; their logins are kept. */
 export function createBrowser(deps: BrowserDeps): Browser {
   const { agents, capacity, config, engine, log, taints } = deps;
-  const browsers = inOrder(engine);
-  const methods = createBrowserMethods({ ...deps, browsers });
+  const methods = createBrowserMethods({ ...deps, browsers: engine });
 
   async function keepFile(agentId: string, bytes: Buffer, extension: 'png' | 'jpg' | 'pdf'): Promise<string> {
     const agent = agents.find(agentId);
@@ -54,44 +53,18 @@ export function createBrowser(deps: BrowserDeps): Browser {
     void ending.catch((error: unknown) => log.error({ err: error, agentId }, 'Failed to end the browser of an agent'));
 
   const switched = config.onChange(async ({ enabled }) => {
-    if (!enabled) await Promise.all(engine.list().map((agentId) => browsers.stop(agentId)));
+    if (!enabled) await Promise.all(engine.list().map((agentId) => engine.stop(agentId)));
   });
   const offered: readonly Tool[] = [createBrowserTool({ methods, keepFile })];
 
   return {
     methods,
     tools: () => (config.current.enabled ? offered : none),
-    end: (agentId) => unwatched(browsers.stop(agentId), agentId),
-    forgetAgent: (agentId) => unwatched(browsers.stop(agentId, { forget: true }), agentId),
+    end: (agentId) => unwatched(engine.stop(agentId), agentId),
+    forgetAgent: (agentId) => unwatched(engine.stop(agentId, { forget: true }), agentId),
     async [Symbol.asyncDispose]() {
       switched[Symbol.dispose]();
       await engine[Symbol.asyncDispose]();
-    },
-  };
-}
-
-/** A browser that is being stopped counts as gone, and the next one of its agent starts when it is: with the logins that were kept or deleted. */
-function inOrder(engine: BrowserEngine): Browsers {
-  const ending = new Map<string, Promise<void>>();
-  return {
-    unavailable: () => engine.unavailable(),
-    running: (agentId) => (ending.has(agentId) ? undefined : engine.running(agentId)),
-    async start(agentId) {
-      await ending.get(agentId)?.catch(() => {});
-      return engine.start(agentId);
-    },
-    async stop(agentId, options) {
-      const before = ending.get(agentId);
-      const end = (async () => {
-        await before?.catch(() => {});
-        await engine.stop(agentId, options);
-      })();
-      ending.set(agentId, end);
-      try {
-        await end;
-      } finally {
-        if (ending.get(agentId) === end) ending.delete(agentId);
-      }
     },
   };
 }

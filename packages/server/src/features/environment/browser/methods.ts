@@ -1,7 +1,7 @@
 import type { BrowserAct, Params } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import { recordAudit } from '../../../kernel/audit.ts';
-import { type CallContext, isAdmin, isTaintedCall } from '../../../kernel/call-context.ts';
+import { type CallContext, isAdmin } from '../../../kernel/call-context.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -172,7 +172,7 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
       const session = await free(runningOf(agentId, call), call);
       await guardAct(session, request, call);
       const { workspaceDir } = agentOf(agentId, call);
-      return hidden(await session.act(tabId, request, { workspaceDir, signal: call.signal, tainted: isTaintedCall(call) }));
+      return hidden(await session.act(tabId, request, { workspaceDir, signal: call.signal }));
     },
 
     async 'browser.tabs'({ agentId }, call) {

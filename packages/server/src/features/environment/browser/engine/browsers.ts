@@ -62,6 +62,8 @@ export class BrowserPool implements Browsers, AsyncDisposable {
   readonly #deps: BrowsersDeps;
   readonly #running = new Map<string, Kept>();
   readonly #starting = new Map<string, Promise<RunningBrowser>>();
+  /** Stops in progress: what is being stopped counts as gone. */
+  readonly #ending = new Map<string, Promise<void>>();
   #cancelCheck: (() => void) | undefined;
   #isSwept = false;
   #isEnded = false;
@@ -78,10 +80,10 @@ export class BrowserPool implements Browsers, AsyncDisposable {
   }
 
   running(agentId: string): RunningBrowser | undefined {
-    return this.#running.get(agentId)?.session;
+    const session = this.#running.get(agentId)?.session;
+    return session === undefined || session.isOver || this.#ending.has(agentId) ? undefined : session;
   }
 
-  /** Lists agents whose browser runs. */
   list(): readonly string[] {
     return [...this.#running.keys()];
   }
@@ -91,30 +93,55 @@ export class BrowserPool implements Browsers, AsyncDisposable {
     if (running !== undefined) return running;
     let starting = this.#starting.get(agentId);
     if (starting === undefined) {
-      starting = this.#start(agentId).finally(() => this.#starting.delete(agentId));
+      starting = this.#startAfterLast(agentId);
       this.#starting.set(agentId, starting);
     }
-    return starting;
+    try {
+      return await starting;
+    } finally {
+      if (this.#starting.get(agentId) === starting) this.#starting.delete(agentId);
+    }
   }
 
   async stop(agentId: string, { forget = false }: { readonly forget?: boolean } = {}): Promise<void> {
-    await this.#starting.get(agentId)?.catch(() => {});
-    const kept = this.#running.get(agentId);
-    if (kept !== undefined) {
-      kept.cancelSave?.();
-      if (kept.isUsed && !forget) this.#save(kept);
-      await kept.saving;
-      await kept.session.end('it was stopped');
-      this.#forget(kept);
-      await settledWithin(this.#deps.processClock, removedMs, [kept.removed]);
+    // What is asked for from now on starts after this stop.
+    const [before, starting] = [this.#ending.get(agentId), this.#starting.get(agentId)];
+    this.#starting.delete(agentId);
+    const end = (async () => {
+      await Promise.allSettled([before, starting]);
+      await this.#stop(agentId, forget);
+    })();
+    this.#ending.set(agentId, end);
+    try {
+      await end;
+    } finally {
+      if (this.#ending.get(agentId) === end) this.#ending.delete(agentId);
     }
-    if (forget) await this.#deps.profiles.remove(agentId);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true;
     this.#cancelCheck?.();
     await Promise.all([...this.#starting.keys(), ...this.#running.keys()].map((agentId) => this.stop(agentId)));
+  }
+
+  /** Starts it when the last one is gone: with the logins that were kept or deleted. */
+  async #startAfterLast(agentId: string): Promise<RunningBrowser> {
+    await this.#ending.get(agentId)?.catch(() => {});
+    await this.#running.get(agentId)?.removed;
+    return this.#start(agentId);
+  }
+
+  async #stop(agentId: string, forget: boolean): Promise<void> {
+    const kept = this.#running.get(agentId);
+    if (kept !== undefined) {
+      kept.cancelSave?.();
+      if (kept.isUsed && !forget && !kept.session.isOver) this.#save(kept);
+      await kept.saving;
+      await kept.session.end('it was stopped');
+      await settledWithin(this.#deps.processClock, removedMs, [kept.removed]);
+    }
+    if (forget) await this.#deps.profiles.remove(agentId);
   }
 
   async #start(agentId: string): Promise<RunningBrowser> {
@@ -161,14 +188,16 @@ export class BrowserPool implements Browsers, AsyncDisposable {
     );
     const kept: Kept = { session, isUsed: false, cancelSave: undefined, saving: Promise.resolve(), removed: Promise.resolve() };
     kept.removed = session.gone.then(async () => {
-      this.#forget(kept);
+      kept.cancelSave?.();
       await proxy[Symbol.asyncDispose]();
       await rm(folder.base, { recursive: true, force: true }).catch(() => {});
+      if (this.#running.get(agentId) === kept) this.#running.delete(agentId);
     });
     try {
       await session.ready(startMs);
     } catch (error) {
       await session.end('it did not start');
+      await kept.removed;
       throw error;
     }
     this.#running.set(agentId, kept);
@@ -261,11 +290,6 @@ export class BrowserPool implements Browsers, AsyncDisposable {
         if (state !== undefined) await profiles.save(session.agentId, state);
       })
       .catch((error: unknown) => log.warn({ err: error, agentId: session.agentId }, 'Failed to keep the logins of a browser'));
-  }
-
-  #forget(kept: Kept): void {
-    kept.cancelSave?.();
-    if (this.#running.get(kept.session.agentId) === kept) this.#running.delete(kept.session.agentId);
   }
 
   #checkLater(clock: Clock): () => void {

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserAct } from '@gatehouse/contract';
+import { servePages } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findCommand } from '../../../../../../../tools/system-packages.mjs';
 import { openBrowsers } from '../testing/open-browsers.ts';
-import { servePages } from '../testing/pages.ts';
 import type { RunningBrowser } from './session.ts';
 
 const missing = ['bwrap', 'chromium'].filter((name) => findCommand(name) === undefined);

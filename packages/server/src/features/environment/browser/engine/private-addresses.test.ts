@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
+import { servePages } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findCommand } from '../../../../../../../tools/system-packages.mjs';
 import { openBrowsers } from '../testing/open-browsers.ts';
-import { servePages } from '../testing/pages.ts';
 
 const missing = ['bwrap', 'chromium'].filter((name) => findCommand(name) === undefined);
 

@@ -57,6 +57,7 @@ export class RunningBrowser implements BrowserSession {
   #downloading = 0;
   #finished: { readonly name: string; readonly path: string | undefined; readonly error: string | undefined }[] = [];
   #endedBecause: string | undefined;
+  #isOver = false;
 
   constructor(deps: SessionDeps, process: JailedProcess, { agentId, ...options }: DriverOptions & { readonly agentId: string }) {
     this.#deps = deps;
@@ -77,6 +78,7 @@ export class RunningBrowser implements BrowserSession {
       },
     });
     this.gone = process.ended.then(({ code, signal, bound }) => {
+      this.#isOver = true;
       const limit = bound === 'memory' ? `it needed more than ${deps.config.current.memoryMb} MiB of memory (browser.memoryMb)` : undefined;
       const last = errors.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
       const end = `it ended (${signal ?? `exit code ${code}`}${code === 0 || last === '' ? '' : `: ${last}`}); the next call starts it again`;
@@ -95,6 +97,11 @@ export class RunningBrowser implements BrowserSession {
 
   get chromeVersion(): string {
     return this.#version;
+  }
+
+  /** Whether it is gone or being ended. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   get isHeld(): boolean {
@@ -193,6 +200,7 @@ export class RunningBrowser implements BrowserSession {
 
   /** Ends it with all its processes. */
   async end(why: string): Promise<void> {
+    this.#isOver = true;
     this.#endedBecause ??= why;
     this.#thread.end(why);
     this.#process.kill();

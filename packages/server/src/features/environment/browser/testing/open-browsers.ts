@@ -47,7 +47,7 @@ export async function openBrowsers({
     pool,
     base,
     profiles,
-    context: { workspaceDir: join(base, 'workspace'), signal: new AbortController().signal, tainted: false },
+    context: { workspaceDir: join(base, 'workspace'), signal: new AbortController().signal },
     async [Symbol.asyncDispose]() {
       await pool[Symbol.asyncDispose]();
       await jail[Symbol.asyncDispose]();

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { AppError } from '../../../../kernel/app-error.ts';
 
 export type Page = string | ((request: IncomingMessage, response: ServerResponse) => void | Promise<void>);
 
@@ -27,7 +26,7 @@ export async function servePages(pages: Readonly<Record<string, Page>>) {
       async resolve(name: string) {
         if (name.endsWith('.test') || name === 'localhost') return ['127.0.0.1'];
         if (name.endsWith('.internal')) return ['10.0.0.1'];
-        throw new AppError('unavailable', `The host ${name} was not found`);
+        throw new Error(`The host ${name} was not found`);
       },
     },
     async [Symbol.asyncDispose]() {
