@@ -86,6 +86,8 @@ export async function proveKilledBooks({ broken }: { readonly broken?: string } 
     try {
       await whenRun(daemon);
       wrong.push(...(await compare(daemon, 'after the kills', sumOf(answered), sumOf(answered))));
+      // What follows would differ as well.
+      if (broken !== undefined) return { kills, answered: answered.length, wrong };
       await rpcCall(daemon, 'obs.reset', {});
       const before = answered.length;
       await ask('capped')(daemon);
