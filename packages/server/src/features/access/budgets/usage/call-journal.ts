@@ -5,7 +5,7 @@ import type { Log } from '../../../../kernel/log.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { CallsOf, MadeCall, MadeWork, NotedCalls } from '../api.ts';
 
-/** From this size on, the lines of ended turns are removed while others run. */
+/** Size from which on the lines of ended turns are removed while others run. */
 const rewriteBytes = 1024 * 1024;
 /** How often a file that nobody needs any more is emptied at most, while it is small. */
 const emptyEveryMs = 60_000;
