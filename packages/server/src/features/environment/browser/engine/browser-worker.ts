@@ -23,7 +23,10 @@ const transport: Transport = {
   close: () => {},
 };
 
-/** Messages are separated by NUL characters. */
+/**
+ * Messages are separated by NUL characters. Each is delivered in a separate task, as Playwright does it itself: what continues after one
+ * must be done before the next, or a page that just opened is missed.
+ */
 let parts: Buffer[] = [];
 function receive(bytes: Uint8Array): void {
   let rest = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -32,8 +35,7 @@ function receive(bytes: Uint8Array): void {
     const text = Buffer.concat(parts).toString('utf8');
     parts = [];
     rest = rest.subarray(at + 1);
-    const message: object = JSON.parse(text);
-    transport.onmessage?.(message);
+    setImmediate(() => transport.onmessage?.(JSON.parse(text)));
   }
   if (rest.length > 0) parts.push(rest);
   post({ kind: 'read', bytes: bytes.byteLength });

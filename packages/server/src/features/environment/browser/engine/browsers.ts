@@ -154,9 +154,12 @@ export class BrowserPool implements Browsers, AsyncDisposable {
     const jail = await this.#deps.jail();
     refuseWithout(jail);
     await this.#makeCapacity();
+    const state = await profiles.load(agentId);
+    await using unfinished = new AsyncDisposableStack();
     const folder = await this.#prepareFolder(agentId);
+    unfinished.defer(() => rm(folder.base, { recursive: true, force: true }).catch(() => {}));
     const { width, height } = current.viewport;
-    const proxy = await this.#openProxy(folder.sockets);
+    const proxy = unfinished.use(await this.#openProxy(folder.sockets));
     const running = jail.run(
       chromiumSpec({
         program: found.program,
@@ -176,30 +179,17 @@ export class BrowserPool implements Browsers, AsyncDisposable {
         changed: (changed) => this.#saveLater(changed),
       },
       running,
-      {
-        agentId,
-        artifactsDir: folder.downloads,
-        width,
-        height,
-        maxTabs: current.maxTabs,
-        timeoutMs: current.timeoutMs,
-        state: await profiles.load(agentId),
-      },
+      { agentId, artifactsDir: folder.downloads, width, height, maxTabs: current.maxTabs, timeoutMs: current.timeoutMs, state },
     );
+    unfinished.defer(() => session.end('it did not start'));
+    await session.ready(startMs);
+    const opened = unfinished.move();
     const kept: Kept = { session, isUsed: false, cancelSave: undefined, saving: Promise.resolve(), removed: Promise.resolve() };
     kept.removed = session.gone.then(async () => {
       kept.cancelSave?.();
-      await proxy[Symbol.asyncDispose]();
-      await rm(folder.base, { recursive: true, force: true }).catch(() => {});
+      await opened.disposeAsync();
       if (this.#running.get(agentId) === kept) this.#running.delete(agentId);
     });
-    try {
-      await session.ready(startMs);
-    } catch (error) {
-      await session.end('it did not start');
-      await kept.removed;
-      throw error;
-    }
     this.#running.set(agentId, kept);
     this.#cancelCheck ??= this.#checkLater(clock);
     return session;

@@ -20,6 +20,8 @@ const snapshotMs = 15_000;
 const errorPageMs = 1_000;
 const settleMs = 200;
 const openingMs = 3_000;
+const maxActive = 3;
+const maxDownloads = 10;
 const settling: ReadonlySet<string> = new Set(['click', 'press', 'type', 'evaluate', 'dialog']);
 const maxSide = 2000;
 const maxPageHeight = 8000;
@@ -36,6 +38,9 @@ export class Driver {
   readonly #screencast = new Screencast();
   #front: string | undefined;
   #last = 0;
+  /** Downloads in progress, and those since the last step: a page starts as many as it wants, on the disk of the daemon. */
+  #active = 0;
+  #downloads = 0;
   /** Pages that are about to open. */
   #opening = 0;
 
@@ -182,6 +187,7 @@ export class Driver {
       return { ok: true, action: kind };
     }
     const before = new Set(this.#tabs.keys());
+    this.#downloads = this.#active;
     const outcome = await this.#stepOrDialog(tab, step.request.kind === 'dialog' ? this.#answer(tab, step.request) : doStep(tab, step));
     if (outcome.ok && settling.has(kind)) await this.#settle();
     const opened = [...this.#tabs.values()].find(({ id }) => !before.has(id));
@@ -251,7 +257,7 @@ export class Driver {
     page.on('console', (message) => this.#onConsole(tab, message));
     page.on('pageerror', (error) => this.#record(tab, 'error', error.message));
     page.on('dialog', (dialog) => this.#onDialog(tab, dialog));
-    page.on('download', (download) => void this.#onDownload(download));
+    page.on('download', (download) => void this.#onDownload(tab, download));
     page.on('crash', () => {
       tab.isCrashed = true;
       tab.onDialog?.();
@@ -311,14 +317,22 @@ export class Driver {
     return {};
   }
 
-  async #onDownload(download: Download): Promise<void> {
-    this.#post({ kind: 'downloading' });
+  async #onDownload(tab: Tab, download: Download): Promise<void> {
     const name = download.suggestedFilename();
+    if (this.#active >= maxActive || this.#downloads >= maxDownloads) {
+      this.#record(tab, 'warning', `A download was refused: ${maxActive} at once, and ${maxDownloads} until the next step, are the limit`);
+      return void download.cancel().catch(() => {});
+    }
+    this.#active += 1;
+    this.#downloads += 1;
+    this.#post({ kind: 'downloading' });
     try {
       const path = await download.path();
       this.#post({ kind: 'download', name, path, error: undefined });
     } catch (error) {
       this.#post({ kind: 'download', name, path: undefined, error: sentenceOf(error) });
+    } finally {
+      this.#active -= 1;
     }
   }
 

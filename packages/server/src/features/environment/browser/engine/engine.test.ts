@@ -118,6 +118,11 @@ describe.skipIf(missing.length > 0)(
       expect(downloads).toEqual([{ name: '_a b.bin', path: 'downloads/_a b.bin', bytes: 5 }]);
       expect((await act({ kind: 'click', ref: get })).downloads?.[0]?.path).toBe('downloads/_a b-2.bin');
       expect(readFileSync(join(browsers.context.workspaceDir, 'downloads/_a b.bin'), 'utf8')).toBe('12345');
+      const all = `for (let n = 0; n < 30; n += 1) Object.assign(document.createElement('a'), { href: '/download?' + n, download: '' }).click()`;
+      const many = await act({ kind: 'evaluate', expression: all });
+      await act({ kind: 'wait', timeMs: 500 });
+      expect(many.downloads?.length ?? 0).toBeLessThanOrEqual(10);
+      expect(readdirSync(join(browsers.base, 'browser/default/downloads'))).toHaveLength(0);
     });
 
     it('reaches no private address: not by name, redirect, page or scheme', async () => {

@@ -30,6 +30,8 @@ const graceMs = 1_000;
 const slowMs = 4_000;
 const pingMs = 4_000;
 const readMs = 10_000;
+/** Longest time that an end waits for logins to keep. */
+const stateMs = 3_000;
 /** Added for the tab that a page is opened in. */
 const openMs = 5_000;
 const stepMs = 8_000;
@@ -38,7 +40,6 @@ const maxStepMs = 60_000;
 /** Added for what a step starts in the page. */
 const settleMs = 3_500;
 const maxUploadBytes = 50 * 1024 * 1024;
-const maxDownloads = 20;
 /** The agent continues when a person who took over has not watched for this time. */
 const heldMs = 300_000;
 
@@ -74,7 +75,7 @@ export class RunningBrowser implements BrowserSession {
       },
       downloaded: (download) => {
         this.#downloading -= 1;
-        if (this.#finished.length < maxDownloads) this.#finished.push(download);
+        this.#finished.push(download);
       },
     });
     this.gone = process.ended.then(({ code, signal, bound }) => {
@@ -195,7 +196,7 @@ export class RunningBrowser implements BrowserSession {
 
   /** Returns cookies and storage as JSON; undefined when there is nothing to keep. */
   async state(): Promise<string | undefined> {
-    return this.#thread.ask('state', {}, readMs);
+    return this.#thread.ask('state', {}, stateMs);
   }
 
   /** Ends it with all its processes. */
