@@ -537,6 +537,8 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     await dialog.getByLabel('Address').waitFor();
     await dialog.getByRole('button', { name: 'Close' }).last().click();
     await follow(page, 'Chat');
+    await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
+    await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Browser' }).waitFor();
     await product.call('browser.stop', {});
     expect(complaints.filter((one) => !one.includes('Failed to load resource'))).toEqual([]);

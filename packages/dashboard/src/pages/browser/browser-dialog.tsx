@@ -2,6 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { isPreconditionFailed } from '../../data/errors.ts';
+import { Pace } from '../../data/pace.ts';
 import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
@@ -129,6 +130,7 @@ function useView(agentId: string, round: number) {
   useEffect(() => {
     const left = new AbortController();
     const { signal } = left;
+    const pace = new Pace(performance.now());
     const follow = async (): Promise<void> => {
       let after: number | undefined;
       while (!signal.aborted) {
@@ -142,7 +144,7 @@ function useView(agentId: string, round: number) {
         setHeld(view.held);
         setEnded(false);
         setShown((before) => ({ ...view, ...picture(jpeg ?? (before?.tabId === view.tabId ? before.jpeg : undefined)) }));
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, pace.next(performance.now()))));
       }
     };
     follow().catch((thrown: unknown) => {

@@ -90,7 +90,7 @@ function ThreadView({
         </span>
         <AgentPicker state={state} onChange={onBegin} />
         <span className="grow" />
-        {state.agentId !== '' && <BrowserButton agentId={state.agentId} />}
+        {state.agentId !== '' && messages.length > 0 && <BrowserButton agentId={state.agentId} />}
         {ref !== undefined && (
           <PageLink to={`/conversations/${ref}`} className="button small">
             Details

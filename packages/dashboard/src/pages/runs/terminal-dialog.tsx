@@ -4,6 +4,7 @@ import { useSession } from '../../data/context.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Notice } from '../../ui/parts.tsx';
 import { isNotFound } from '../../data/errors.ts';
+import { Pace } from '../../data/pace.ts';
 import { typedBy } from './terminal-keys.ts';
 import { TerminalScreen } from './terminal-screen.tsx';
 
@@ -78,13 +79,14 @@ function useScreen(id: string): { readonly shown: Shown | undefined; readonly en
   useEffect(() => {
     const left = new AbortController();
     const { signal } = left;
+    const pace = new Pace(performance.now());
     const follow = async (): Promise<void> => {
       let after: number | undefined;
       while (!signal.aborted) {
         const { lines, ...screen } = await client.call('background.screen', { id, waitMs, ...(after !== undefined && { after }) }, { signal });
         after = screen.version;
         if (lines !== undefined) setShown({ ...screen, lines });
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, pace.next(performance.now()))));
       }
     };
     follow().catch((thrown: unknown) => {
