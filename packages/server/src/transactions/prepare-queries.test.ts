@@ -196,6 +196,28 @@ const widest = {
   instances: null,
   kind: null,
   limit: 10,
+  made: [
+    {
+      id: 't',
+      agentId: 'a',
+      principalId: 'p',
+      conversationRef: 'r',
+      isInFlight: false,
+      calls: [
+        {
+          provider: 'p',
+          modelId: 'm',
+          operation: 'chat',
+          outcome: 'ok',
+          usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, estimated: false },
+          cost: null,
+          savedNano: null,
+          latencyMs: 1,
+          startedAtMs: 1,
+        },
+      ],
+    },
+  ],
   maxBytes: 1e9,
   maxRows: 10,
   memoryType: null,
