@@ -18,6 +18,7 @@ export const lazyPages = {
   agent: part(() => import('./pages/agent/agent-page.tsx')),
   approvals: part(() => import('./pages/approvals/approvals-page.tsx')),
   audit: part(() => import('./pages/audit/audit-page.tsx')),
+  browser: part(() => import('./pages/browser/browser-dialog.tsx')),
   channels: part(() => import('./pages/channels/channels-page.tsx')),
   evals: part(() => import('./pages/evals/evals-page.tsx')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
@@ -34,6 +35,7 @@ export const lazyPages = {
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
 export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.approvals()).ApprovalsPage }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
+export const BrowserDialog = lazy(async () => ({ default: (await lazyPages.browser()).BrowserDialog }));
 export const ChannelsPage = lazy(async () => ({ default: (await lazyPages.channels()).ChannelsPage }));
 export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));

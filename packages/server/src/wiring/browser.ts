@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { defaultAgentOf } from '../features/conversations/turns/preparation/resolve-target.ts';
 import { createBrowser } from '../features/environment/browser/browser.ts';
-import { BrowserPool } from '../features/environment/browser/engine/browsers.ts';
+import { openOnDemand } from '../features/environment/browser/on-demand.ts';
 import { createProfiles } from '../features/environment/browser/profiles.ts';
 import { isInternal } from '../features/environment/workspace/taint/internal-names.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -20,23 +20,26 @@ export function wireBrowser({ building, options, environment, live, core }: Asse
   const config = live(({ browser }) => browser);
   const { capacity, taints } = tooling.workspace;
   const basics = core('browser');
-  const engine = new BrowserPool({
-    processClock: systemClock,
-    log: basics.log,
-    config,
-    jail: tooling.openedJail,
-    dial: { ...overrides?.egress },
-    dir: join(home.dataDir, 'browsers'),
-    profiles: createProfiles({ db: basics.db, clock: basics.clock, key: installKey.derive('browser') }),
-    secret(name) {
-      const value = environment[name];
-      // A page may show it; those of the store are hidden anyway.
-      if (value !== undefined) redactor.add([value]);
-      return value;
-    },
-    isInternal,
-    capacity,
-    taints,
+  const engine = openOnDemand(async () => {
+    const { BrowserPool } = await import('../features/environment/browser/engine/browsers.ts');
+    return new BrowserPool({
+      processClock: systemClock,
+      log: basics.log,
+      config,
+      jail: tooling.openedJail,
+      dial: { ...overrides?.egress },
+      dir: join(home.dataDir, 'browsers'),
+      profiles: createProfiles({ db: basics.db, clock: basics.clock, key: installKey.derive('browser') }),
+      secret(name) {
+        const value = environment[name];
+        // A page may show it; those of the store are hidden anyway.
+        if (value !== undefined) redactor.add([value]);
+        return value;
+      },
+      isInternal,
+      capacity,
+      taints,
+    });
   });
   return building.use(
     createBrowser({

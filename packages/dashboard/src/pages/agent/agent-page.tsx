@@ -1,12 +1,12 @@
 import type { Result } from '@gatehouse/contract';
-import { useState } from 'react';
+import { Suspense, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { BrowserDialog } from '../../lazy-pages.ts';
 import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import { BrowserDialog } from '../browser/browser-dialog.tsx';
 import { AgentEditor } from './agent-editor.tsx';
 import { McpTab } from './mcp-tab.tsx';
 import { SkillsTab } from './skills-tab.tsx';
@@ -83,7 +83,11 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
           {!tabs.some(({ path: own }) => own === part) && <Empty title="No such tab" />}
         </>
       )}
-      {browsing && <BrowserDialog agentId={agentId} onClose={() => setBrowsing(false)} />}
+      {browsing && (
+        <Suspense fallback={null}>
+          <BrowserDialog agentId={agentId} onClose={() => setBrowsing(false)} />
+        </Suspense>
+      )}
     </Page>
   );
 }

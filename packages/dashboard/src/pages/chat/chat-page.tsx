@@ -1,13 +1,13 @@
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import type { Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
 import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
+import { BrowserDialog } from '../../lazy-pages.ts';
 import { navigate } from '../../router.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
-import { BrowserDialog } from '../browser/browser-dialog.tsx';
 import { Composer } from './composer.tsx';
 import { ConversationPicker } from './conversation-picker.tsx';
 import { MessageList } from './message-list.tsx';
@@ -151,7 +151,11 @@ function BrowserButton({ agentId }: { readonly agentId: string }) {
       <Button small icon="screen" onClick={() => setOpen(true)}>
         Browser
       </Button>
-      {open && <BrowserDialog agentId={agentId} onClose={() => setOpen(false)} />}
+      {open && (
+        <Suspense fallback={null}>
+          <BrowserDialog agentId={agentId} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
     </>
   );
 }

@@ -122,7 +122,7 @@ describe.skipIf(missing.length > 0)(
       const many = await act({ kind: 'evaluate', expression: all });
       await act({ kind: 'wait', timeMs: 500 });
       expect(many.downloads?.length ?? 0).toBeLessThanOrEqual(10);
-      expect(readdirSync(join(browsers.base, 'browser/default/downloads'))).toHaveLength(0);
+      expect(readdirSync(join(browsers.base, 'browser/default/downloads')).length).toBeLessThanOrEqual(10);
     });
 
     it('reaches no private address: not by name, redirect, page or scheme', async () => {
