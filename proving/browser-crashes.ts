@@ -34,11 +34,12 @@ export async function proveBrowserCrashes({ crashes, seed, hangs = false, broken
   const wrong: string[] = [];
   const slowestMs = { reported: 0, again: 0 };
   await writeConfig(home, proofConfig(provider.url, { browser: { enabled: true } }));
-  const daemon = await startDaemon({ home, port, ...(broken !== undefined && { broken }) });
+  const daemon = await startDaemon({ home, port, ...(broken !== undefined && { broken, loadsFaultsLater: true }) });
   const open = () => rpcCall(daemon, 'browser.navigate', { url: 'about:blank' }, { timeoutMs: 120_000 });
   try {
     for (let crash = 1; crash <= crashes; crash += 1) {
       await open();
+      if (broken !== undefined && !daemon.stderr().includes(`broken build: ${broken}`)) throw new Error(`the fault ${broken} was not built in`);
       const request = { kind: 'wait', selector: '#never', timeoutMs: 12_000 };
       const step = rpcCall(daemon, 'browser.act', { request }, { timeoutMs: 120_000 }).then(
         (result) => JSON.stringify(result),
