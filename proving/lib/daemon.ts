@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, readFile } from 'node:fs/promises';
+import { cp, readFile, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
@@ -24,6 +24,8 @@ export async function copyBundle(dir: string): Promise<string> {
 /** Makes daemons run from a copy of the current dist/: a build during a long proof does not affect it. */
 export async function freezeBundle(dir: string): Promise<void> {
   process.env[frozenAt] = await copyBundle(dir);
+  // Packages that are not part of the bundle.
+  await symlink(join(root, 'node_modules'), join(dir, 'node_modules'));
 }
 
 /** A start takes half a second; on a machine that does much else, twenty times as long is not a failure yet. */
