@@ -20,7 +20,7 @@ export function openOnDemand(open: () => Promise<BrowserEngine>): BrowserEngine 
       if (opening !== undefined || options?.forget === true) await (await engine()).stop(agentId, options);
     },
     async [Symbol.asyncDispose]() {
-      await opened?.[Symbol.asyncDispose]();
+      await (await opening?.catch(() => undefined))?.[Symbol.asyncDispose]();
     },
   };
 }

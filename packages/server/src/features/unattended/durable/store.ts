@@ -180,7 +180,7 @@ const setPayload = query<{ id: string; payloadJson: string }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Replaces the payload of an item that nobody has begun by what `change` returns; false when there is no such item, or it returns nothing. */
+/** Replaces the payload of an item that has not started by what `change` returns; false when there is no such item, or it returns nothing. */
 export async function changeUnclaimed(
   tx: Tx,
   { kind, key }: { readonly kind: string; readonly key: string },

@@ -82,7 +82,7 @@ export class RunningBrowser implements BrowserSession {
       this.#isOver = true;
       const limit = bound === 'memory' ? `it needed more than ${deps.config.current.memoryMb} MiB of memory (browser.memoryMb)` : undefined;
       const last = errors.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
-      const end = `it ended (${signal ?? `exit code ${code}`}${code === 0 || last === '' ? '' : `: ${last}`}); the next call starts it again`;
+      const end = `it ended (${signal ?? `exit code ${code}`}${code === 0 || last === '' ? '' : `: ${last}`}); open a page to start it again`;
       this.#thread.end(this.#endedBecause ?? limit ?? end);
     });
   }
@@ -221,7 +221,7 @@ export class RunningBrowser implements BrowserSession {
     }
   }
 
-  /** A browser that does not answer a simple question either has hung: it is ended, which fails what was asked. The next call starts another. */
+  /** A browser that does not answer a simple question either has hung: it is ended, which fails what was asked. Opening a page starts another. */
   async #endWhenHung(answered: AbortSignal): Promise<void> {
     for (;;) {
       await sleep(this.#deps.processClock, slowMs, answered);
@@ -229,7 +229,7 @@ export class RunningBrowser implements BrowserSession {
       try {
         await this.#thread.ask('ping', {}, pingMs);
       } catch {
-        return this.end('it hung and was ended; the next call starts it again');
+        return this.end('it hung and was ended; open a page to start it again');
       }
     }
   }
