@@ -290,6 +290,7 @@ async function addSend(db: Db, n: number): Promise<string> {
     authority: 'rpc',
     rootRunId: null,
     boundsJson: null,
+    chatJson: null,
     text: 'Hello',
     maxTurns: 3,
     traceId: '',

@@ -76,6 +76,7 @@ export function sendOf(names: Names, index: string, toRef: string): SendIntake {
       authority: 'rpc',
       rootRunId: null,
       boundsJson: null,
+      chatJson: null,
       text: 'Hello',
       tainted: false,
       maxTurns: 3,

@@ -2,6 +2,7 @@ import type { ModelWork } from '../features/access/budgets/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
 import type { ApprovalChats } from '../features/channels/approvals/api.ts';
 import type { DeliveryApi, EndpointsApi } from '../features/channels/delivery/api.ts';
+import { findNewest } from '../features/channels/outgoing/store.ts';
 import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
@@ -177,6 +178,12 @@ function wireSessionSend({ live, db, bus, clock }: Assembly, deps: Deps) {
       },
     }),
     isPending: deps.sessions.isPending,
+    async chatOf(conversationRef) {
+      const newest = await db.read(findNewest, { conversationRef });
+      if (newest === undefined) return undefined;
+      const { id: _id, ...chat } = newest;
+      return chat;
+    },
     ownOf: deps.sessions.own,
   });
 }

@@ -268,6 +268,33 @@ describe.skipIf(!hasIrcServer('ngircd'))('chats as destinations', () => {
     expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
   });
 
+  test('session.send answers into the chat of the agent that sent, or of the conversation that a token wrote to', async () => {
+    const server = await start({ config: { channels: ownedBy([adaId]) } });
+    const readRef = async () => (await server.client.call('channels.messages', {})).messages[0]?.conversationRef ?? '';
+    let ownRef = '';
+    server.provider.setAnswer(
+      answering(({ question, results }) => {
+        if (question.includes('a message here')) return { text: 'Three pears.' };
+        if (question.includes('the bread')) return { text: 'Ada, the bread is done.' };
+        if (question === 'pears')
+          return results.length === 0 ? call('sessions_send', { conversationRef: ownRef, text: 'Count the pears.' }) : { text: 'I ask.' };
+        return { text: 'Hello.' };
+      }),
+    );
+    ada.say('PRIVMSG gate :hi');
+    await later(heard).toEqual(['gate ada Hello.']);
+    ownRef = await readRef();
+    ada.say('PRIVMSG gate :pears');
+    await later(heard).toEqual(['gate ada Hello.', 'gate ada I ask.', 'gate ada Three pears.']);
+    await server.client.call('session.send', { conversationRef: ownRef, text: 'Let Ada know about the bread.' });
+    await later(() => heard().slice(3)).toEqual(['gate ada Ada, the bread is done.']);
+    // A conversation without a chat answers into the inbox, as before.
+    const { conversationRef } = await server.client.call('agent.execute', { message: 'hi', sessionKey: { userId: 'ada', channelId: 'desk' } });
+    await server.client.call('session.send', { conversationRef, text: 'And the bread?' });
+    await later(() => alerts(server)).toEqual(['Ada, the bread is done.']);
+    expect(heard().length).toBe(4);
+  });
+
   test('a job that somebody added in a chat ends with the permission to write there', async () => {
     const remind = { action: 'add', name: 'report', schedule: never, payload: { kind: 'agent_turn', message: 'Now.' } };
     const answer = answering(({ results }) => (results.length === 0 ? call('cron', remind) : { text: 'I will.' }));

@@ -8,10 +8,11 @@ import { type Operation, toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { DurableWork, WorkClaim, WorkItem, WorkOutcome } from '../../unattended/durable/api.ts';
+import type { EndpointsApi } from '../../channels/delivery/api.ts';
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { TurnOutcome, TurnsApi, TurnSettlement } from '../../conversations/turns/api.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
-import { askedOf, callOf, failedNote, sidesOf } from './exchange.ts';
+import { askedOf, callOf, chatOf, failedNote, sidesOf } from './exchange.ts';
 import { endOf, errorKindOf, progressOf } from './progress.ts';
 import { failSend, findSend, openSends, type SendFailure } from './store.ts';
 import type { Waiting } from './waiting.ts';
@@ -22,6 +23,7 @@ export interface AnswerDeps {
   readonly clock: Clock;
   readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly endpoints: Pick<EndpointsApi, 'address'>;
   /** Returns the current identity of a token; undefined when the token is gone. */
   readonly identityOf: IdentityOf;
   readonly waiting: Waiting;
@@ -102,7 +104,8 @@ export class Answers {
         owner,
         fence,
         ...askedOf(send, leg, clean),
-        ...(send.byAgent && { authority: send.authority }),
+        // Approvals of a token's turn are not asked of those who are in the chat.
+        ...(send.byAgent && { authority: send.authority, endpoint: chatOf(send) }),
         target: sidesOf(send, leg).here,
         ...(send.rootRunId !== null && { rootRunId: send.rootRunId }),
         ...(send.boundsJson !== null && { toolBounds: Bounds.parse(parseJson(send.boundsJson)) }),
@@ -121,7 +124,8 @@ export class Answers {
     const wait = isAwaited ? undefined : this.#deps.durable.waitFor(item, outcome);
     if (wait !== undefined) return wait;
     const errorKind = errorKindOf(outcome);
-    const progress = keep(progressOf(send, leg, outcome, { isAwaited, cause: this.#causeOf(send, outcome), atMs: this.#deps.clock.now() }));
+    const how = { isAwaited, cause: this.#causeOf(send, outcome), atMs: this.#deps.clock.now() };
+    const progress = keep(progressOf(send, leg, outcome, how, this.#deps.endpoints.address));
     const state = errorKind === undefined ? 'done' : outcome.finishReason === 'aborted' ? 'aborted' : 'failed';
     return { state, ...(errorKind !== undefined && { errorKind }), alongside: [toCall(this.#deps.keepAnswer, progress)] };
   }
@@ -155,7 +159,12 @@ export class Answers {
   }
 
   #causeOf(send: SendRow, { failure }: TurnOutcome): string {
-    return (isForOwners(this.#identityOf(send)) ? failure?.cause : undefined) ?? failure?.message ?? 'its turn failed';
+    return (this.#isForOwners(send) ? failure?.cause : undefined) ?? failure?.message ?? 'its turn failed';
+  }
+
+  /** Whether causes may be in the note about a failure; everybody in a chat reads it. */
+  #isForOwners(send: SendRow): boolean {
+    return (!send.byAgent || send.chatJson === null) && isForOwners(this.#identityOf(send));
   }
 
   #endedElsewhere(sendId: string, send: SendState | undefined): WorkOutcome {
@@ -209,7 +218,7 @@ export class Answers {
     const send = await db.read(findSend, { id: sendId });
     // A waiting caller is notified directly, and the caller that deleted the conversation knows.
     const needsNoNote = waiting.has(sendId) || errorKind === 'deleted' || send?.state !== 'open';
-    const why = (of: SendRow) => (isForOwners(this.#identityOf(of)) ? cause : errorKind);
-    await this.#fail(item, sendId, errorKind, needsNoNote ? undefined : failedNote(send, why(send), clock.now()));
+    const why = (of: SendRow) => (this.#isForOwners(of) ? cause : errorKind);
+    await this.#fail(item, sendId, errorKind, needsNoNote ? undefined : failedNote(send, why(send), clock.now(), this.#deps.endpoints.address));
   }
 }

@@ -29,6 +29,8 @@ export interface SendRow {
   readonly rootRunId: string | null;
   /** Additional bounds of the turn in the target conversation, as JSON; null when there are none. */
   readonly boundsJson: string | null;
+  /** The chat that gets the result instead of the inbox, as JSON: that of the sending turn, for a token that of the target conversation; null without one. */
+  readonly chatJson: string | null;
   readonly text: string;
   /** Whether the agent that sent it had read text from outside. */
   readonly tainted: boolean;

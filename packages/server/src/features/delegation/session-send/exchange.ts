@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
-import type { CallContext } from '../../../kernel/call-context.ts';
+import type { CallContext, ChatEndpoint } from '../../../kernel/call-context.ts';
+import { StoredChatEndpoint } from '../../../kernel/chat-endpoint.ts';
 import { newId } from '../../../kernel/ids.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import type { EndpointsApi } from '../../channels/delivery/api.ts';
 import type { NewWork } from '../../unattended/durable/api.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { ConversationTarget } from '../../conversations/sessions/api.ts';
@@ -69,14 +72,29 @@ export const bound = (text: string): string => (text.length <= maxAnswer ? text 
 export const hasNextAnswer = (send: SendRow, leg: number, answer: string): boolean =>
   send.mode === 'ping-pong' && leg < send.maxTurns && answer.trim() !== '' && !answer.includes(skipMarker);
 
+/** Returns the chat that gets the result of a message; undefined for the inbox. */
+export const chatOf = ({ chatJson }: Pick<SendRow, 'chatJson'>): ChatEndpoint | undefined =>
+  chatJson === null ? undefined : StoredChatEndpoint().parse(parseJson(chatJson, { maxDepth: 2 }));
+
+/** Addresses a message about the end of an exchange to its chat, if there is one. */
+const addressed = (message: InboxMessage, send: SendRow, address: EndpointsApi['address']): InboxMessage => {
+  const chat = chatOf(send);
+  return chat === undefined ? message : address(message, chat);
+};
+
 /**
- * Returns the inbox message for the owner of the target conversation: the last answer, unless the owner itself waits for it.
- * Text of a sub-agent is only for the requester of its run.
+ * Returns the message with the last answer: for the chat of an agent that sent the message, otherwise for the owner of the target conversation,
+ * unless the owner itself waits for it. Text of a sub-agent is only for the requester of its run.
  */
-export function inboxOf(send: SendRow, answer: string, isAwaited: boolean, atMs: number): InboxMessage | undefined {
+export function resultMessage(
+  send: SendRow,
+  answer: string,
+  { isAwaited, atMs }: { readonly isAwaited: boolean; readonly atMs: number },
+  address: EndpointsApi['address'],
+): InboxMessage | undefined {
   const isOwners = send.toPrincipalId === send.principalId;
   if ((isAwaited && isOwners) || answer.trim() === '' || answer.includes(skipMarker) || isSubAgentKey(send.toSessionKey)) return undefined;
-  return {
+  const message: InboxMessage = {
     id: newId('in'),
     opKey: `session_send:${send.id}`,
     digest: hash('sha256', answer, 'base64url'),
@@ -88,12 +106,13 @@ export function inboxOf(send: SendRow, answer: string, isAwaited: boolean, atMs:
     text: answer,
     atMs,
   };
+  return addressed(message, send, address);
 }
 
 /** Returns the message for the sender of an accepted message that got no answer while nobody waited. */
-export function failedNote(send: SendRow, why: string, atMs: number): InboxMessage {
+export function failedNote(send: SendRow, why: string, atMs: number, address: EndpointsApi['address']): InboxMessage {
   const text = `A message to ${send.toSessionKey} (agent ${send.toAgentId}) was not answered: ${why}. Next step: send it again.`;
-  return {
+  const note: InboxMessage = {
     id: newId('in'),
     opKey: `session_send:${send.id}:failed`,
     digest: hash('sha256', text, 'base64url'),
@@ -105,6 +124,8 @@ export function failedNote(send: SendRow, why: string, atMs: number): InboxMessa
     text,
     atMs,
   };
+  // The sender of a token's message is not in the chat.
+  return send.byAgent ? addressed(note, send, address) : note;
 }
 
 /** Conversations of sub-agents have reserved keys that no caller can create: they name the run. */

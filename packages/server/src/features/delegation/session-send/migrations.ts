@@ -40,4 +40,5 @@ export const sessionSendMigrations: readonly Migration[] = [
   },
   // What was sent before provenance was known counts as text from outside.
   { id: '064-session-send-taint', up: [`ALTER TABLE session_send ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
+  { id: '320-session-send-chat', up: [`ALTER TABLE session_send ADD COLUMN chat_json TEXT`] },
 ];

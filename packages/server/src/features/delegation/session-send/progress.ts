@@ -1,6 +1,7 @@
 import type { TurnOutcome } from '../../conversations/turns/api.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
-import { bound, failedNote, hasNextAnswer, inboxOf, workOf } from './exchange.ts';
+import type { EndpointsApi } from '../../channels/delivery/api.ts';
+import { bound, failedNote, hasNextAnswer, resultMessage, workOf } from './exchange.ts';
 import type { SendEnd } from './waiting.ts';
 
 export const errorKindOf = ({ failure, finishReason }: TurnOutcome): string | undefined =>
@@ -12,6 +13,7 @@ export function progressOf(
   leg: number,
   outcome: TurnOutcome,
   { isAwaited, cause, atMs }: { readonly isAwaited: boolean; readonly cause: string; readonly atMs: number },
+  address: EndpointsApi['address'],
 ): SendProgress {
   const response = bound(outcome.text);
   const errorKind = errorKindOf(outcome) ?? null;
@@ -25,9 +27,10 @@ export function progressOf(
     atMs,
   };
   // When nobody waits for the answer any more, the failure must be reported.
-  if (errorKind !== null) return outcome.failure?.transient === true && !isAwaited ? { ...progress, inbox: failedNote(send, cause, atMs) } : progress;
+  if (errorKind !== null)
+    return outcome.failure?.transient === true && !isAwaited ? { ...progress, inbox: failedNote(send, cause, atMs, address) } : progress;
   if (hasNextAnswer(send, leg, response)) return { ...progress, next: workOf(send, leg + 1, atMs) };
-  const inbox = inboxOf(send, response, isAwaited, atMs);
+  const inbox = resultMessage(send, response, { isAwaited, atMs }, address);
   return { ...progress, ...(inbox !== undefined && { inbox }) };
 }
 

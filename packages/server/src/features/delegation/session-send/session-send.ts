@@ -1,7 +1,7 @@
 import type { ResultInput } from '@gatehouse/contract';
 import type { Live } from '../../../kernel/config/live.ts';
 import { AppError } from '../../../kernel/app-error.ts';
-import { type CallContext, isTaintedCall, type ToolBounds } from '../../../kernel/call-context.ts';
+import { type CallContext, type ChatEndpoint, isTaintedCall, type ToolBounds } from '../../../kernel/call-context.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId } from '../../../kernel/ids.ts';
@@ -40,6 +40,8 @@ export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | '
   readonly findTarget: (address: ConversationAddress, call: CallContext) => Promise<SendTarget>;
   /** Returns whether a turn of the conversation is running or queued. */
   readonly isPending: (ref: string) => boolean;
+  /** Returns the chat that a conversation belongs to. */
+  readonly chatOf: (conversationRef: string) => Promise<ChatEndpoint | undefined>;
   /** Returns a token's own conversation with an agent. */
   readonly ownOf: (agentId: string, call: CallContext) => Sender;
 }
@@ -99,7 +101,8 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
       deps.autonomy.admit('orch:message', callingAgent(call), call);
     }
 
-    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.current.maxPingPongTurns, createdAtMs: clock.now() }, { from, target }, call);
+    const chat = agentCaller === undefined ? await deps.chatOf(target.ref) : agentCaller.turn?.endpoint;
+    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.current.maxPingPongTurns, createdAtMs: clock.now() }, { from, target, chat }, call);
     const waiter = isAwaited
       ? waiting.wait(row.id, { from: agentCaller?.conversationRef, to: target.ref, ms: timeoutMs, signal: call.signal })
       : undefined;
@@ -130,7 +133,7 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
 
 function rowOf(
   message: Pick<SendRow, 'text' | 'mode' | 'maxTurns' | 'createdAtMs'>,
-  { from, target }: { readonly from: Sender | undefined; readonly target: SendTarget },
+  { from, target, chat }: { readonly from: Sender | undefined; readonly target: SendTarget; readonly chat: ChatEndpoint | undefined },
   call: CallContext,
 ): SendRow {
   const { identity, agentCaller, traceId } = call;
@@ -151,6 +154,7 @@ function rowOf(
     authority: agentCaller?.turn?.origin ?? 'rpc',
     rootRunId: agentCaller?.turn?.rootRunId ?? null,
     boundsJson: bounds === undefined ? null : JSON.stringify(bounds),
+    chatJson: chat === undefined ? null : JSON.stringify(chat),
     tainted: isTaintedCall(call),
     traceId,
   };

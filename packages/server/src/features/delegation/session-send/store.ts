@@ -28,6 +28,7 @@ const sendColumns = [
   'authority',
   'rootRunId',
   'boundsJson',
+  'chatJson',
   'text',
   'tainted',
   'maxTurns',

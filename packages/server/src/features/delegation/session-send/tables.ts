@@ -31,6 +31,7 @@ interface SessionSendTable {
   readonly createdAtMs: number;
   readonly endedAtMs: number | null;
   readonly tainted: Generated<number>;
+  readonly chatJson: Generated<string | null>;
 }
 
 declare module '../../../kernel/db/tables.ts' {
