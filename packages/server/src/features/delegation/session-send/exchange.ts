@@ -79,7 +79,11 @@ export const chatOf = ({ chatJson }: Pick<SendRow, 'chatJson'>): ChatEndpoint | 
 /** Addresses a message about the end of an exchange to its chat, if there is one. */
 const addressed = (message: InboxMessage, send: SendRow, address: EndpointsApi['address']): InboxMessage => {
   const chat = chatOf(send);
-  return chat === undefined ? message : address(message, chat);
+  if (chat === undefined) return message;
+  const { byAgent, fromAgentId, fromRef, principalId } = send;
+  // The chat is that of the sender: the message ends with its conversation and agent, not with those that answered.
+  const ofSender = byAgent && fromAgentId !== null ? { agentId: fromAgentId, conversationRef: fromRef, principalId } : {};
+  return address({ ...message, ...ofSender }, chat);
 };
 
 /**
