@@ -46,6 +46,7 @@ const ChannelHealth = once(() =>
       uptimeMs: z.int().min(0).describe('Since it is connected; 0 otherwise.'),
       dropped: z.record(z.string(), z.int().min(1)).describe('Messages that started no turn since the start of the daemon, by reason.'),
       held: z.int().min(0).describe('Parts of messages waiting for the end of quiet hours.'),
+      queued: z.int().min(0).describe('Parts of messages waiting to be sent, or being sent.'),
     })
     .meta({ id: 'ChannelHealth' }),
 );
@@ -171,6 +172,13 @@ export const channels = {
         channels: z.array(ChannelHealth()),
         timestamp: EpochMs,
         enabled: z.boolean().describe('Whether a platform is configured and enabled.'),
+        bounds: z
+          .strictObject({
+            queued: z.int().describe('Parts waiting to be sent over all channels.'),
+            queuedOfConversation: z.int().describe('Parts waiting to be sent to one conversation.'),
+            heldOfConversation: z.int().describe('Messages waiting for the end of quiet hours in one conversation.'),
+          })
+          .describe('What may wait at most; further messages are refused (`queue_full`), with an alert.'),
       }),
     examples: [
       {
@@ -193,10 +201,12 @@ export const channels = {
               uptimeMs: 60000,
               dropped: {},
               held: 0,
+              queued: 0,
             },
           ],
           timestamp: 1790000000000,
           enabled: true,
+          bounds: { queued: 10_000, queuedOfConversation: 1_000, heldOfConversation: 100 },
         },
       },
     ],

@@ -6,6 +6,7 @@ import type { ReceivedMessage } from '../channels/port.ts';
 import type { Destination, PartRow } from '../features/channels/delivery/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { admitsOf } from '../channels/people.ts';
+import { readKnownEndpoint } from '../features/channels/delivery/endpoint-store.ts';
 import { enqueueParts, listParts } from '../features/channels/delivery/store.ts';
 import { ChannelsConfig, type InstanceConfig } from '../features/channels/instances/config.ts';
 import { agentsIn } from '../channels/people.ts';
@@ -299,6 +300,8 @@ describe('people who may not write any more', () => {
     expect(await begin({}, { principalId: adaPrincipal, opKey: 'answer:cm_1' })).toEqual(refused);
     await db.write(pruneMessages, { beforeMs: clock.now() + 60_000, limit: 100 });
     expect(await begin({})).toEqual(refused);
+    // Who names the conversation by its id alone does not get it as a group, which anybody may be written to in.
+    expect(await db.read(readKnownEndpoint, { ...to, principalId: 'token:root' })).toEqual({ kind: 'direct', isOwn: false });
     // The next code reaches them.
     expect(await begin({}, { opKey: 'pairing:pr_1' })).toEqual([]);
     await pair();

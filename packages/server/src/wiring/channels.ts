@@ -1,14 +1,16 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { type AnswersDeps, createAnswers } from '../features/channels/approvals/answers.ts';
 import { createApprovalChats } from '../features/channels/approvals/chats.ts';
-import type { DeliveryApi } from '../features/channels/delivery/api.ts';
+import type { DeliveryApi, Destination } from '../features/channels/delivery/api.ts';
 import { admitsOf } from '../channels/people.ts';
 import { readAdmission } from '../features/channels/delivery/admission.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
-import { countHeld } from '../features/channels/delivery/held.ts';
+import { countWaiting, maxHeld } from '../features/channels/delivery/held.ts';
+import { maxOpen, maxOpenOfConversation } from '../features/channels/delivery/store.ts';
 import { createQuietUntil } from '../features/channels/delivery/quiet-hours.ts';
 import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
 import { InstanceSender } from '../features/channels/delivery/sender.ts';
+import type { InstanceConfig } from '../features/channels/instances/api.ts';
 import { Instances } from '../features/channels/instances/instances.ts';
 import { capabilitiesOf, openPlatform, platformOf } from '../features/channels/instances/platforms.ts';
 import { agentsIn } from '../channels/people.ts';
@@ -137,7 +139,8 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     take: messages.take,
     cursorOf: messages.cursorOf,
     activeRuns: messages.activeRuns,
-    countHeld: () => core('channels').db.read(countHeld, undefined),
+    countWaiting: () => core('channels').db.read(countWaiting, undefined),
+    bounds: { queued: maxOpen, queuedOfConversation: maxOpenOfConversation, heldOfConversation: maxHeld },
     createSender: (instance, config, { adapter, platform }, onSent) =>
       new InstanceSender(sending, {
         instance,
@@ -179,11 +182,12 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps
   const { agents, autonomy, inbox, media, instances, mayWrite, delivery } = deps;
   const configOf = (name: string) => instances.configOf(name);
   const connected = (name: string) => instances.connected(name);
+  const mayReceive = (to: Destination, config: InstanceConfig): Promise<boolean> => db.read(readAdmission, { to, admits: admitsOf(config) });
   const findTarget = createFindTarget({
     db,
     configOf,
     defaultAgentId: () => agents.defaultId,
-    mayReceive: (to, config) => db.read(readAdmission, { to, admits: admitsOf(config) }),
+    mayReceive,
   });
   const acts = createActs({ clock, connected, capabilitiesOf });
   const durability = live((config) => config.autonomy.durability);
@@ -213,6 +217,10 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps
     destinationOf,
     readSent: (opKey) => readSent(db, opKey),
     mayWrite,
+    async mayReceive(to) {
+      const config = configOf(to.instance);
+      return config === undefined || (await mayReceive(to, config));
+    },
     isEnabled: (name) => configOf(name) !== undefined,
     isConnected: (name) => connected(name) !== undefined,
   });

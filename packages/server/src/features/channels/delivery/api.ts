@@ -103,6 +103,8 @@ export interface EndpointsApi {
   address(message: InboxMessage, to: Destination, how?: { readonly lifeMs?: number | undefined; readonly buttons?: readonly Button[] }): InboxMessage;
 }
 
+export type { WaitingParts } from './held.ts';
+
 /** What is stored of a send that ended. */
 export interface SendFinish {
   /** Undefined when another process sends it. */

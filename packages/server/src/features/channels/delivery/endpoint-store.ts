@@ -46,6 +46,10 @@ const saidTo = query<Named & { principalId: string }, { id: string }>(({ db, p }
     .limit(1),
 );
 
+const removed = query<Named, { atMs: number }>(({ db, p }) =>
+  db.selectFrom('channelRemoved').select('atMs').where('instance', '=', p('instance')).where('conversationId', '=', p('conversationId')).limit(1),
+);
+
 export interface KnownEndpoint {
   /** Null when nobody wrote there. */
   readonly kind: 'direct' | 'shared' | null;
@@ -58,7 +62,9 @@ export const readKnownEndpoint = operation(
   'delivery.knownEndpoint',
   async (tx, { principalId, ...named }: Named & { readonly principalId: string }): Promise<KnownEndpoint> => {
     const isPaired = (await tx.get(paired, { ...named, principalId })) !== undefined;
-    const kind = isPaired ? 'direct' : ((await tx.get(heard, named)) ?? (await tx.get(said, named)))?.kind;
+    // Messages of a person who was removed may be pruned: the conversation must not become a group, where nobody is checked.
+    const isDirect = isPaired || (await tx.get(removed, named)) !== undefined;
+    const kind = isDirect ? 'direct' : ((await tx.get(heard, named)) ?? (await tx.get(said, named)))?.kind;
     return { kind: kind ?? null, isOwn: isPaired || (await tx.get(saidTo, { ...named, principalId })) !== undefined };
   },
 );

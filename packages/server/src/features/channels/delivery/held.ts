@@ -57,6 +57,13 @@ export const readHeld = operation('delivery.held', (tx, { instance }: { readonly
   tx.all(heldOf, { instance, limit: maxRead }),
 );
 
+/** Number of parts of an instance: held by quiet hours, and queued or being sent. */
+export interface WaitingParts {
+  readonly instance: string;
+  readonly held: number;
+  readonly queued: number;
+}
+
 const countHeldOf = query<object, { instance: string; n: number }>(({ db, sql }) =>
   db
     .selectFrom('outboundMessage')
@@ -65,11 +72,24 @@ const countHeldOf = query<object, { instance: string; n: number }>(({ db, sql })
     .where('errorKind', '=', quietHold)
     .groupBy('instance'),
 );
-
-/** Counts the parts held by quiet hours, by instance. */
-export const countHeld = operation('delivery.countHeld', (tx): Promise<{ readonly instance: string; readonly n: number }[]> =>
-  tx.all(countHeldOf, {}),
+const countQueuedOf = query<object, { instance: string; n: number }>(({ db, sql }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select(['instance', sql<number>`count(*)`.as('n')])
+    .where(sql<boolean>`state in ('pending', 'sending')`)
+    .groupBy('instance'),
 );
+
+/** Counts the waiting parts by instance. */
+export const countWaiting = operation('delivery.countWaiting', async (tx): Promise<WaitingParts[]> => {
+  const held = new Map((await tx.all(countHeldOf, {})).map(({ instance, n }) => [instance, n]));
+  const queued = new Map((await tx.all(countQueuedOf, {})).map(({ instance, n }) => [instance, n]));
+  return [...new Set([...held.keys(), ...queued.keys()])].map((instance) => ({
+    instance,
+    held: held.get(instance) ?? 0,
+    queued: queued.get(instance) ?? 0,
+  }));
+});
 
 interface Place {
   readonly instance: string;

@@ -8,7 +8,7 @@ import type { PartRow } from './api.ts';
 import { type Admits, removedText } from '../../../channels/people.ts';
 import { markRemoved, readAdmission, recipientsIn } from './admission.ts';
 import { readKnownEndpoint } from './endpoint-store.ts';
-import { admitHeld, countHeld, holdMessage, maxHeld, readHeld, releaseHeld } from './held.ts';
+import { admitHeld, countWaiting, holdMessage, maxHeld, readHeld, releaseHeld } from './held.ts';
 
 /** Open parts of all instances, and of one conversation; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
@@ -610,7 +610,7 @@ export const deliveryOperations = [
   readHeads,
   readHead,
   readHeld,
-  countHeld,
+  countWaiting,
   releaseHeld,
   countStages,
   listParts,

@@ -9,6 +9,7 @@ import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { SettingsApi } from '../../operations/settings/api.ts';
 import type { ChannelStanding } from './api.ts';
 import type { ChannelsConfig, InstanceConfig } from './config.ts';
+import type { WaitingParts } from '../delivery/api.ts';
 import { Instance, type InstanceDeps } from './instance.ts';
 import { mayAdminister } from '../../../channels/people.ts';
 import { capabilitiesOf, type OpenedPlatform, platformOf } from './platforms.ts';
@@ -19,8 +20,10 @@ export interface InstancesDeps extends InstanceDeps {
   readonly settings: Pick<SettingsApi, 'change'>;
   /** Loads what cuts texts for platforms. */
   readonly load: () => Promise<void>;
-  /** Counts the parts that quiet hours hold, by instance. */
-  readonly countHeld: () => Promise<readonly { readonly instance: string; readonly n: number }[]>;
+  /** Counts the waiting parts by instance. */
+  readonly countWaiting: () => Promise<readonly WaitingParts[]>;
+  /** What may wait at most. */
+  readonly bounds: ResultInput<'channels.health'>['bounds'];
   /** Turns of an instance that run now. */
   readonly activeRuns: (instance: string) => number;
 }
@@ -149,9 +152,13 @@ export class Instances implements AsyncDisposable {
       },
       'channels.health': async (_params, call) => {
         const forOwner = allows(call.identity.scopes, 'admin');
-        const held = new Map((await this.#deps.countHeld()).map(({ instance, n }) => [instance, n]));
-        const channels = this.namesFor(call).map((name) => ({ ...this.#healthOf(name, forOwner), held: held.get(name) ?? 0 }));
-        return { channels: [this.#ownHealth(), ...channels], timestamp: clock.now(), enabled: channels.some(({ state }) => state !== 'disabled') };
+        const waiting = new Map((await this.#deps.countWaiting()).map((one) => [one.instance, one]));
+        const channels = this.namesFor(call).map((name) => {
+          const { held = 0, queued = 0 } = waiting.get(name) ?? {};
+          return { ...this.#healthOf(name, forOwner), held, queued };
+        });
+        const enabled = channels.some(({ state }) => state !== 'disabled');
+        return { channels: [this.#ownHealth(), ...channels], timestamp: clock.now(), enabled, bounds: this.#deps.bounds };
       },
       'channels.enable': (params, call) => this.#switch(params, true, call),
       'channels.disable': (params, call) => this.#switch(params, false, call),
@@ -209,7 +216,7 @@ export class Instances implements AsyncDisposable {
     return { channelType: config?.type ?? '', channelInstanceId: name, status, state: this.#running.get(name)?.state ?? ('disabled' as const) };
   }
 
-  #healthOf(name: string, forOwner: boolean): Omit<Health, 'held'> {
+  #healthOf(name: string, forOwner: boolean): Omit<Health, 'held' | 'queued'> {
     const instance = this.#running.get(name);
     const { channelType, state } = this.#shown(name);
     const since = instance?.connectedAtMs;
@@ -250,6 +257,7 @@ export class Instances implements AsyncDisposable {
       uptimeMs: Math.max(0, nowMs - this.#startedAtMs),
       dropped: {},
       held: 0,
+      queued: 0,
     };
   }
 }

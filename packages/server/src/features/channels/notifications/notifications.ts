@@ -20,6 +20,8 @@ export interface NotificationsDeps extends WatchDeps {
   readonly destinationOf: (endpoint: Coordinates['endpoint']) => Destination;
   /** Whether a principal of the chats is approved. */
   readonly mayWrite: (principalId: string, chat: Destination) => Promise<boolean>;
+  /** Whether the people of a direct conversation may be written to. */
+  readonly mayReceive: (to: Destination) => Promise<boolean>;
   readonly isEnabled: (instance: string) => boolean;
   readonly isConnected: (instance: string) => boolean;
   readonly sendNotification: Operation<NewNotification, Admission>;
@@ -77,6 +79,8 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
     const { agentId, principalId, conversationRef, instance, channelType, conversationId, threadId, conversationKind } = place;
     const to = { instance, channelType, conversationId, threadId, conversationKind };
     if (endpoint !== undefined && !isDeepStrictEqual(destinationOf(endpoint), to)) throw otherEndpoint();
+    // Somebody who was removed is not written to, also by those who name the conversation.
+    if (isNamed && conversationKind === 'direct' && !(await deps.mayReceive(to))) return undefined;
     return { to, agentId, principalId, conversationRef };
   }
 

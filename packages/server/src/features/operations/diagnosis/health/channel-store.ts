@@ -21,7 +21,9 @@ const parts = query<Window & { waitsBeforeMs: number }, { dead: number | null; u
       sql<number | null>`sum(case when state in ('rejected', 'expired') and ended_at_ms >= ${p('fromMs')} and ended_at_ms < ${p('untilMs')}
         then 1 else 0 end)`.as('dead'),
       sql<number | null>`sum(case when state = 'unknown' then 1 else 0 end)`.as('unknown'),
-      sql<number | null>`sum(case when (state in ('pending', 'sending') or state = 'held' and coalesce(error_kind, '') <> 'quiet_hours')
+      // Quiet hours are not a fault, but what they held must be on its way after their end.
+      sql<number | null>`sum(case when (state in ('pending', 'sending')
+          or state = 'held' and (coalesce(error_kind, '') <> 'quiet_hours' or not_before_ms <= ${p('waitsBeforeMs')}))
         and created_at_ms <= ${p('waitsBeforeMs')} then 1 else 0 end)`.as('waiting'),
     ])
     .where('state', 'in', ['rejected', 'expired', 'unknown', 'pending', 'sending', 'held']),

@@ -145,14 +145,18 @@ test('messages to chats are found at their thresholds, and only in the window', 
   await storePart(server, { state: 'pending', createdAtMs: clock.now() - 9 * minuteMs });
   await storePart(server, { state: 'expired', createdAtMs: clock.now() - 30 * hourMs });
   await storePart(server, { state: 'accepted', createdAtMs: clock.now() - hourMs });
+  // Quiet hours that continue are not a fault, what they held and is not on its way after their end is.
+  const held = { state: 'held', errorKind: 'quiet_hours', createdAtMs: clock.now() - 9 * hourMs };
+  await storePart(server, { ...held, notBeforeMs: clock.now() + hourMs });
+  await storePart(server, { ...held, notBeforeMs: clock.now() - 9 * minuteMs });
   expect(await found()).toEqual([]);
   clock.advance(minuteMs);
   await storePart(server, { state: 'expired', createdAtMs: clock.now() - 2 * hourMs });
   await storePart(server, { state: 'unknown', createdAtMs: clock.now() - 900 * hourMs });
   expect(await found()).toEqual([
+    ['delivery_waiting', 2, 'gatehouse channels deliveries --state pending'],
     ['delivery_dead_letters', 1, 'gatehouse channels deliveries'],
     ['delivery_unknown', 1, 'gatehouse channels deliveries --state unknown'],
-    ['delivery_waiting', 1, 'gatehouse channels deliveries --state pending'],
   ]);
 });
 

@@ -77,7 +77,15 @@ let parts = 0;
 /** Stores one part of a message to a chat, past the server. */
 export async function storePart(
   { homeDir }: Pick<TestServer, 'homeDir'>,
-  given: { readonly state: string; readonly createdAtMs: number; readonly conversationRef?: string; readonly turnId?: string; readonly id?: string },
+  given: {
+    readonly state: string;
+    readonly createdAtMs: number;
+    readonly conversationRef?: string;
+    readonly turnId?: string;
+    readonly id?: string;
+    readonly errorKind?: string;
+    readonly notBeforeMs?: number;
+  },
 ): Promise<void> {
   parts += 1;
   const isOpen = given.state === 'pending' || given.state === 'sending';
