@@ -1,6 +1,7 @@
 import { hasIrcServer, type IrcPerson, type IrcServer, joinIrc, startIrcServer } from '@gatehouse/testkit/irc';
 import type { BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rpcCall } from '../proving/lib/rpc.ts';
 import { seriousFindings } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
 import { logInTo, openPage } from './lib/dashboard.ts';
@@ -66,6 +67,37 @@ describe.skipIf(missing)('chat platforms in the dashboard', () => {
     await page.getByRole('button', { name: 'Remove ada' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await expect.poll(() => page.getByRole('list', { name: 'Pairings' }).count()).toBe(0);
+  });
+
+  test('the settings of a channel are edited: who may write, groups, quiet hours', async () => {
+    await using session = await logInTo(product, browser, product.token, { bypassCSP: true });
+    const { page } = session;
+    await openPage(page, /^Channels/);
+    await page.getByRole('button', { name: 'Settings of net' }).click();
+    await page.getByRole('region', { name: 'People' }).getByLabel('Policy').selectOption('allowlist');
+    await page.getByRole('region', { name: 'Groups' }).getByLabel('Policy').selectOption('disabled');
+    const picture = process.env['GATEHOUSE_PICTURES'];
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/channel-settings.png`, fullPage: true });
+    const quiet = page.getByRole('region', { name: 'Quiet hours' }).first();
+    await quiet.getByLabel(/^Start/).fill('22:00');
+    await quiet.getByLabel(/^End/).fill('06:30');
+    expect(await seriousFindings(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Review and save' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Review and save' });
+    await dialog
+      .getByRole('checkbox')
+      .check({ timeout: 2_000 })
+      .catch(() => undefined);
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText(/Saved as version/).waitFor();
+    const { config } = (await rpcCall(product, 'config.read', {})) as { readonly config: { readonly channels: { readonly net: unknown } } };
+    expect(config.channels.net).toMatchObject({
+      dm: { policy: 'allowlist' },
+      groups: { policy: 'disabled' },
+      quietHours: { start: '22:00', end: '06:30' },
+    });
+    await page.getByRole('button', { name: 'Back to channels' }).click();
+    await page.getByRole('list', { name: 'Channels' }).getByText('net').waitFor();
   });
 
   test('a channel is added: what the platform needs, then whether it connects', async () => {

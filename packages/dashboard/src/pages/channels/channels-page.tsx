@@ -8,6 +8,7 @@ import { spanText } from '../../ui/elapsed.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { channelEvents } from './channel-events.ts';
 import { AddChannel } from './add-channel.tsx';
+import { ChannelSettings } from './channel-settings.tsx';
 import { OutgoingList } from './outgoing-list.tsx';
 import { IncomingList } from './incoming-list.tsx';
 import { Pairings } from './pairings.tsx';
@@ -40,12 +41,15 @@ function Whole() {
   const { client } = useSession();
   const found = useLoad(['channels.health'], (signal) => client.call('channels.health', {}, { signal }), { changedBy: channelEvents });
   const [isAdding, setIsAdding] = useState(false);
+  const [editing, setEditing] = useState<Health>();
   const channels = found.data?.channels.filter(({ connectionMode }) => connectionMode !== 'built-in');
   const add = (
     <Button icon="plus" look="primary" onClick={() => setIsAdding(true)}>
       Add a channel
     </Button>
   );
+  if (editing !== undefined)
+    return <ChannelSettings channel={{ name: editing.channelInstanceId, type: editing.channelType }} onClose={() => setEditing(undefined)} />;
   return (
     <Page title="Channels" lead="Chat platforms over which people write to agents." actions={add}>
       {isAdding && <AddChannel onClose={() => setIsAdding(false)} onAdded={found.reload} />}
@@ -62,7 +66,7 @@ function Whole() {
         <>
           <ul className="rows" aria-label="Channels">
             {channels.map((channel) => (
-              <ChannelRow key={channel.channelInstanceId} channel={channel} onChanged={found.reload} />
+              <ChannelRow key={channel.channelInstanceId} channel={channel} onChanged={found.reload} onEdit={() => setEditing(channel)} />
             ))}
           </ul>
           <Pairings />
@@ -74,10 +78,28 @@ function Whole() {
   );
 }
 
-function ChannelRow({ channel, onChanged }: { readonly channel: Health; readonly onChanged: () => void }) {
+interface RowProps {
+  readonly channel: Health;
+  readonly onChanged: () => void;
+  readonly onEdit: () => void;
+}
+
+function ChannelRow({ channel, onChanged, onEdit }: RowProps) {
   const { client } = useSession();
   const { busy, error, run } = useAction();
-  const { channelInstanceId: name, channelType, state, error: cause, lastMessageAt, lastSentAt, activeRuns, uptimeMs, dropped, held } = channel;
+  const {
+    channelInstanceId: name,
+    channelType,
+    state,
+    error: cause,
+    lastMessageAt,
+    lastSentAt,
+    activeRuns,
+    uptimeMs,
+    dropped,
+    held,
+    queued,
+  } = channel;
   const change = (method: 'channels.enable' | 'channels.disable' | 'channels.restart') => () =>
     run(async () => {
       await client.call(method, { channel_type: channelType, channel_instance_id: name });
@@ -92,6 +114,7 @@ function ChannelRow({ channel, onChanged }: { readonly channel: Health; readonly
           {channelType}
           {state === 'healthy' && ` · connected for ${spanText(uptimeMs)}`}
           {activeRuns > 0 && ` · ${plural(activeRuns, 'turn')} running`}
+          {queued > 0 && ` · ${plural(queued, 'message')} waiting to be sent`}
           {held > 0 && ` · ${plural(held, 'message')} held in quiet hours`}
           {count > 0 && (
             <span
@@ -110,6 +133,9 @@ function ChannelRow({ channel, onChanged }: { readonly channel: Health; readonly
         {lastSentAt !== null && <span title={dateTime(lastSentAt)}>{`last out ${ago(lastSentAt)}`}</span>}
       </div>
       <div className="actions">
+        <Button small icon="sliders" label={`Settings of ${name}`} onClick={onEdit}>
+          Settings
+        </Button>
         {state === 'disabled' ? (
           <Button small label={`Enable ${name}`} disabled={busy} onClick={change('channels.enable')}>
             Enable

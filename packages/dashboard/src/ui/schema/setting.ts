@@ -100,6 +100,7 @@ const acronyms: Readonly<Record<string, string>> = {
   api: 'API',
   cors: 'CORS',
   cpu: 'CPU',
+  dm: 'direct messages',
   http: 'HTTP',
   id: 'ID',
   mb: 'MB',
