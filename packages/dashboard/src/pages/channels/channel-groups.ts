@@ -7,7 +7,7 @@ export interface ChannelGroup {
 }
 
 const groups: readonly (Omit<ChannelGroup, 'settings'> & { readonly keys: readonly string[] })[] = [
-  { title: 'People', about: 'Who may write directly, and who commands.', keys: ['dm', 'owners', 'bots', 'maxBotExchanges'] },
+  { title: 'People', about: 'People who may write directly, and those who command.', keys: ['dm', 'owners', 'bots', 'maxBotExchanges'] },
   { title: 'Groups', about: 'Which groups are answered, and when.', keys: ['groups'] },
   { title: 'Quiet hours', about: 'When nothing is sent that nobody waits for.', keys: ['quietHours', 'quietHoursOf'] },
   {

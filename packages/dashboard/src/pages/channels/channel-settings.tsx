@@ -35,7 +35,7 @@ export function ChannelSettings({ channel, onClose }: { readonly channel: Named;
     </Button>
   );
   return (
-    <Page title={`Channel ${channel.name}`} lead="Who is answered, when, and how." actions={back}>
+    <Page title={`Channel ${channel.name}`} lead="People, groups, quiet hours, answers and connection." actions={back}>
       {config.error !== undefined && <Failure error={config.error} onRetry={config.reload} />}
       {schema.error !== undefined && <Failure error={schema.error} onRetry={schema.reload} />}
       {config.data === undefined || schema.data === undefined ? (

@@ -139,7 +139,7 @@ test('a reset or deletion of a conversation ends what waits of it, that of an ag
   expect(said()).toEqual(['Hello.', 'Report queued', 'Report held']);
 });
 
-test('nobody writes to somebody whose pairing has ended, whoever names the conversation', async () => {
+test('nobody writes to somebody whose pairing has ended, by any method, job or announcement', async () => {
   await start();
   telegram.chats.say(ada, 'hello');
   await expect.poll(said).toEqual([expect.stringMatching(/: [A-Z2-9]{8}$/)]);
