@@ -223,7 +223,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   );
   const responses = building.use(createResponses(core('responses')));
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
-  const retention = wireRetention(assembly, { lanes, turns: turns.api.counts, cleared: stops.messagesRemoved });
+  const retention = wireRetention(assembly, { lanes, turns: turns.api.counts, cleared: stops.messagesRemoved, expireSends: channels.expireSends });
 
   const evaluation = wireEvaluation(assembly, {
     agents: agents.api,

@@ -19,6 +19,7 @@ import { acceptChannelMessages, retryChannelMessage } from '../../../packages/se
 import {
   beginChannelSend,
   finishChannelSend,
+  expireChannelSends,
   pruneChannelSends,
   recoverChannelSends,
 } from '../../../packages/server/src/transactions/channel-sends.ts';
@@ -206,6 +207,7 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         );
         left += found?.length ?? 0;
       },
+      () => writer.write(expireChannelSends, { ageNowMs: 0, atMs, limit: 3 }),
       () => writer.write(pruneChannelSends, { beforeMs: 0, limit: 3 }),
     ]);
     const decision = {

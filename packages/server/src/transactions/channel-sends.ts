@@ -4,7 +4,9 @@ import {
   beginSend,
   type ClaimedPart,
   type Due,
+  endLateParts,
   finishSend,
+  type LateParts,
   type LeftSends,
   markLeft,
   pruneParts,
@@ -91,7 +93,22 @@ async function alertOfExpired(tx: Tx, { channelType, instance, agentId, principa
 
 const dayMs = 24 * 60 * 60_000;
 
+/** Ends messages that are too old although no channel has claimed them, with the alerts that a claim would have raised. */
+export const expireChannelSends = operation(
+  'delivery.expire',
+  async (tx, input: LateParts): Promise<{ readonly parts: readonly PartRow[]; readonly alerts: readonly InboxMessage[] }> => {
+    const parts = await endLateParts(tx, input);
+    const alerts: InboxMessage[] = [];
+    for (const row of parts) {
+      const raised =
+        row.state === 'expired' ? await alertOfExpired(tx, row, input.atMs) : await alert(tx, row, 'unknown', row.error ?? '', input.atMs);
+      if (raised !== undefined) alerts.push(raised);
+    }
+    return { parts, alerts };
+  },
+);
+
 /** Deletes some ended parts, and stores with the runs of jobs what became of theirs; returns how many. */
 export const pruneChannelSends = operation('delivery.prune', (tx, due: Due) => pruneParts(tx, due, (opKeys) => keepOutcomes(tx, opKeys)));
 
-export const channelSendOperations = [beginChannelSend, finishChannelSend, recoverChannelSends, pruneChannelSends];
+export const channelSendOperations = [beginChannelSend, finishChannelSend, recoverChannelSends, expireChannelSends, pruneChannelSends];

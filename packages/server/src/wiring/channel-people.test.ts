@@ -21,7 +21,7 @@ import type { CallContext } from '../kernel/call-context.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { acceptChannelMessages, type AcceptedBatch, type MessageIntake, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
-import { beginChannelSend } from '../transactions/channel-sends.ts';
+import { beginChannelSend, expireChannelSends } from '../transactions/channel-sends.ts';
 import { migrations, operations } from '../transactions/registry.ts';
 
 let db: Db;
@@ -358,6 +358,23 @@ describe('bounds of a conversation', () => {
     expect(refused.map(({ errorKind, conversationId }) => `${errorKind} ${conversationId}`)).toEqual(['queue_full ada', 'queue_full ada']);
     expect(await inbox()).toEqual([expect.stringContaining('1000 messages wait to be sent to the conversation')]);
   });
+});
+
+test('what no channel can send any more ends in time, with one alert, and counts as waiting no more', async () => {
+  const page = { principalId: null, agentIds: null, unreadOnly: false, before: null, limit: 50 };
+  await db.write(enqueueParts, { parts: Array.from({ length: 1_000 }, (_, index) => partTo('ada', index)) });
+  const expire = (limit: number) => db.write(expireChannelSends, { ageNowMs: clock.now(), atMs: clock.now(), limit });
+  expect((await expire(2_000)).parts).toEqual([]);
+  clock.advance(2 * 60 * 60_000);
+  const first = await expire(600);
+  expect([first.parts.length, first.alerts.length]).toEqual([600, 1]);
+  const rest = await expire(600);
+  expect([rest.parts.length, rest.alerts.length]).toEqual([400, 0]);
+  await db.write(enqueueParts, { parts: [partTo('ada', 1_001)] });
+  const states = async (state: 'expired' | 'pending') =>
+    (await db.read(listParts, { agentIds: null, state, instance: 'net', offset: 0, limit: 1 })).total;
+  expect([await states('expired'), await states('pending')]).toEqual([1_000, 1]);
+  expect((await db.read(listInbox, page)).rows.map(({ text }) => text)).toEqual([expect.stringContaining('could not be sent in time')]);
 });
 
 describe('authority by origin', () => {

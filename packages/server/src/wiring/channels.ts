@@ -4,6 +4,7 @@ import { createApprovalChats } from '../features/channels/approvals/chats.ts';
 import type { DeliveryApi, Destination } from '../features/channels/delivery/api.ts';
 import { admitsOf } from '../channels/people.ts';
 import { readAdmission } from '../features/channels/delivery/admission.ts';
+import { announceDelivery } from '../features/channels/delivery/announce.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { countWaiting, maxHeld } from '../features/channels/delivery/held.ts';
 import { maxOpen, maxOpenOfConversation } from '../features/channels/delivery/store.ts';
@@ -38,7 +39,7 @@ import { derived } from '../kernel/config/live.ts';
 import { createEgress } from '../kernel/egress.ts';
 import type { Tool } from '../runtime/tool.ts';
 import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
-import { beginChannelSend, finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
+import { beginChannelSend, expireChannelSends, finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
 import { confirmApproval } from '../transactions/confirm-approval.ts';
 import { endWork, endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
 import { sendMessage } from '../transactions/send-message.ts';
@@ -163,6 +164,12 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods, ...outgoing.methods },
     mayWrite,
     standing: () => instances.standing(),
+    async expireSends(limit: number): Promise<void> {
+      const { db, bus, clock } = core('delivery');
+      const { parts, alerts } = await db.write(expireChannelSends, { ageNowMs: clock.ageNow(), atMs: clock.now(), limit });
+      for (const message of alerts) deps.inbox.announce(message);
+      for (const part of parts) announceDelivery({ bus, clock }, part);
+    },
     tools: outgoing.tools,
     async start(): Promise<void> {
       instances.start();

@@ -21,6 +21,8 @@ export interface RetentionWiring {
   readonly turns: () => { readonly running: number };
   /** Called when a conversation was deleted. */
   readonly cleared: (ref: string) => void;
+  /** Ends messages to chats that are too old to be sent. */
+  readonly expireSends?: (limit: number) => Promise<void>;
 }
 
 /** Wires the deletion of old records. */
@@ -69,7 +71,10 @@ export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRec
     {
       name: 'channelDeliveries',
       days: () => channelDays,
-      prune: (due) => db.write(pruneChannelSends, due),
+      async prune(due) {
+        await deps.expireSends?.(due.limit);
+        return db.write(pruneChannelSends, due);
+      },
       oldest: () => db.read(oldestPart, undefined),
     },
     {

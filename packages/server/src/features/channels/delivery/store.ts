@@ -8,7 +8,7 @@ import type { PartRow } from './api.ts';
 import { type Admits, removedText } from '../../../channels/people.ts';
 import { markRemoved, readAdmission, recipientsIn } from './admission.ts';
 import { readKnownEndpoint } from './endpoint-store.ts';
-import { admitHeld, countWaiting, holdMessage, maxHeld, readHeld, releaseHeld } from './held.ts';
+import { admitHeld, countWaiting, holdMessage, isQuietHold, maxHeld, quietHold, readHeld, releaseHeld } from './held.ts';
 
 /** Open parts of all instances, and of one conversation; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
@@ -237,6 +237,54 @@ export async function beginSend(
   const errorKind = isForOther ? 'replaced' : recipients === undefined ? 'not_allowed' : (row.errorKind ?? 'expired');
   await endMessage(tx, row, { state, errorKind, error, atMs });
   return { ...row, state, error, recipients: [] };
+}
+
+const latePending = query<{ ageNowMs: number; limit: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select('id')
+    .where(sql<boolean>`state in ('pending', 'sending')`)
+    .where('state', '=', 'pending')
+    .where('expiresAtMs', '<=', p('ageNowMs'))
+    .orderBy('id')
+    .limit(p('limit')),
+);
+const lateHeld = query<{ ageNowMs: number; limit: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select('id')
+    .where(sql<boolean>`state = 'held'`)
+    .where('errorKind', '=', quietHold)
+    .where('expiresAtMs', '<=', p('ageNowMs'))
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+export interface LateParts {
+  /** Time by which parts are too old. */
+  readonly ageNowMs: number;
+  readonly atMs: number;
+  readonly limit: number;
+}
+
+/**
+ * Ends some messages that are too old, whatever their channel does: one that is disabled, removed or refused never claims them, and they would
+ * count as waiting forever. Returns their first parts, as they are then.
+ */
+export async function endLateParts(tx: Tx, { ageNowMs, atMs, limit }: LateParts): Promise<PartRow[]> {
+  const late = [...(await tx.all(latePending, { ageNowMs, limit })), ...(await tx.all(lateHeld, { ageNowMs, limit }))];
+  const ended: PartRow[] = [];
+  for (const { id } of late) {
+    const row = await tx.get(byId, { id });
+    // An earlier part of its message has ended it, or a sender has claimed it.
+    if (row === undefined || (row.state !== 'pending' && !isQuietHold(row))) continue;
+    const state = row.ambiguousSinceMs !== null || row.repeats > 0 ? 'unknown' : 'expired';
+    const errorKind = row.state === 'held' ? 'expired' : (row.errorKind ?? 'expired');
+    const error = row.state === 'held' || row.error === null ? 'It could not be sent in time' : row.error;
+    await endMessage(tx, row, { state, errorKind, error, atMs });
+    ended.push({ ...row, state, errorKind, error });
+  }
+  return ended;
 }
 
 const setEnd = query<{
