@@ -197,7 +197,7 @@ describe.skipIf(missing).each(['telegram', 'discord', 'slack', 'matrix', 'irc', 
   const method = `${platform}.action` as 'irc.action';
   let endpoint: Endpoint;
   const ask = (client: TestServer['client'], [action, params]: readonly [string, object?], at = endpoint): Promise<unknown> =>
-    client.call(method, { action, endpoint: at, ...params } as ParamsInput<'irc.action'>);
+    client.call(method, { action, endpoint: at, ...params });
 
   beforeAll(async () => {
     if (labs.size === 0) await startLabs();
