@@ -84,6 +84,17 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       // Its id leads to it.
       await page.goto(`${product.url}/runs/${runId}`);
       await page.getByRole('dialog').getByText(sentence).waitFor();
+      // So do the alert in the inbox, and its event.
+      await page.goto(`${product.url}/inbox`);
+      await page.getByRole('article').filter({ hasText: runId }).getByRole('link', { name: 'Open run' }).click();
+      await page.getByRole('dialog').getByText(sentence).waitFor();
+      await page.goto(`${product.url}/events`);
+      await page.getByRole('link', { name: 'Open run' }).first().click();
+      await page.getByRole('dialog').getByText(sentence).waitFor();
+      // The lines of the log about the turn lead to its trace.
+      await page.goto(`${product.url}/logs`);
+      await page.getByRole('link', { name: 'Open trace' }).first().click();
+      await panel(page).getByText(sentence).first().waitFor();
 
       // A node of a graph.
       const { graphId } = (await product.call('graph.execute', { nodes: [{ node_id: 'one', task: 'BAD node' }] })) as { graphId: string };

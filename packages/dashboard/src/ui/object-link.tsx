@@ -12,12 +12,34 @@ const pages: readonly (readonly [RegExp, string])[] = [
   [/^cj_[\w-]+$/, '/schedule'],
   [/^ap_[0-9a-f-]{36}$/, '/approvals'],
   [/^wd_[0-9a-f-]{36}$/, '/webhooks'],
+  [/^ev_[0-9a-f-]{36}$/, '/evals'],
 ];
 
 /** Returns the page of what an id names; undefined when its form is not known. */
 export function pathOf(id: string): string | undefined {
   const page = pages.find(([form]) => form.test(id))?.[1];
   return page === undefined ? undefined : `${page}/${id}`;
+}
+
+/** Objects that have pages, by the names under which events and log lines carry their ids; the closest is first. */
+const named: readonly (readonly [string, string])[] = [
+  ['approvalId', 'approval'],
+  ['deliveryId', 'webhook'],
+  ['runId', 'run'],
+  ['graphId', 'graph'],
+  ['jobId', 'job'],
+  ['evalId', 'evaluation'],
+];
+
+/** Returns the object that an event or a log line is about, by the ids in it. */
+export function objectOf(value: unknown): { readonly name: string; readonly path: string } | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, name] of named) {
+    const id: unknown = Object.getOwnPropertyDescriptor(value, key)?.value;
+    const path = typeof id === 'string' ? pathOf(id) : undefined;
+    if (path !== undefined) return { name, path };
+  }
+  return undefined;
 }
 
 /** Shows an id as a link to its object. */

@@ -3,6 +3,7 @@ import { Fragment, useState } from 'react';
 import { ago, dateTime } from '../../data/format.ts';
 import { JsonTree } from '../../ui/json-tree.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { ObjectLink } from '../../ui/object-link.tsx';
 import { Badge, type Tone } from '../../ui/parts.tsx';
 import { SortHeading, useSorting } from '../../ui/sort.tsx';
 
@@ -61,7 +62,7 @@ export function AuditTable({ rows }: { readonly rows: readonly AuditRecord[] }) 
                 </td>
                 <td>{row.classification}</td>
                 <td className="mono">{row.actor}</td>
-                <td className="mono">{row.target}</td>
+                <td className="mono">{row.target !== undefined && <ObjectLink id={row.target} />}</td>
               </tr>
               {open === row.id && (
                 <tr>

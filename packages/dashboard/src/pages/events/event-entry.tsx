@@ -5,6 +5,7 @@ import type { FeedEntry } from '../../data/live.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { JsonTree } from '../../ui/json-tree.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { objectOf } from '../../ui/object-link.tsx';
 import { IconButton, type Tone } from '../../ui/parts.tsx';
 import { isKind } from './filters.ts';
 import { summarize } from './summary.ts';
@@ -22,6 +23,7 @@ export const EventEntry = memo(function EventEntry({
   if (kind === 'gap') return <p className="feed-gap">Some events are missing: the connection was lost for longer than the gateway keeps events.</p>;
   const conversationRef = textOf(payload, 'conversationRef');
   const traceId = textOf(payload, 'traceId');
+  const object = objectOf(payload);
   return (
     <div className="feed-row">
       <details className="feed-entry" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -37,6 +39,11 @@ export const EventEntry = memo(function EventEntry({
         {open && <JsonTree value={payload} />}
       </details>
       <span className="feed-actions">
+        {object !== undefined && (
+          <PageLink to={object.path} className="icon-button" label={`Open ${object.name}`}>
+            <Icon name="branch" />
+          </PageLink>
+        )}
         {conversationRef !== undefined && (
           <PageLink to={`/conversations/${conversationRef}`} className="icon-button" label="Open conversation">
             <Icon name="chat" />

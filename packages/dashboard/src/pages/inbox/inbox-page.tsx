@@ -5,6 +5,7 @@ import { useStore } from '../../data/store.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
+import { pathOf } from '../../ui/object-link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { GateAnswer } from '../graphs/gate-answer.tsx';
@@ -93,8 +94,15 @@ function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: 
   );
 }
 
+/** Returns the page of the run whose end a message reports: the gateway writes how it begins, what follows may be of a model. */
+function runOf({ source, text }: InboxMessage): string | undefined {
+  const id = source === 'subagent' || source === 'graph' ? /^(?:Sub-agent|Graph) (\S+)/.exec(text)?.[1] : undefined;
+  return id === undefined ? undefined : pathOf(id);
+}
+
 function MessageCard({ message, onRead }: { readonly message: InboxMessage; readonly onRead: () => void }) {
   const { id, source, level, agentId, conversationRef, text, asks, createdAt, readAt } = message;
+  const run = asks === undefined ? runOf(message) : undefined;
   return (
     <article className={readAt === null ? 'card inbox-message unread' : 'card inbox-message'} aria-labelledby={`${id}-head`}>
       <header>
@@ -110,6 +118,11 @@ function MessageCard({ message, onRead }: { readonly message: InboxMessage; read
       <Markdown text={text} />
       {asks !== undefined && <Gate {...asks} />}
       <div className="actions">
+        {run !== undefined && (
+          <PageLink to={run} className="button small">
+            Open run
+          </PageLink>
+        )}
         {conversationRef !== null && (
           <PageLink to={`/conversations/${conversationRef}`} className="button small">
             Conversation

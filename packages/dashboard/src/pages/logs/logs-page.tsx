@@ -3,7 +3,10 @@ import { memo, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { clockTime, dateTime, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
+import { Icon } from '../../ui/icon.tsx';
 import { JsonTree } from '../../ui/json-tree.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { objectOf, pathOf } from '../../ui/object-link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Notice, Page, type Tone } from '../../ui/parts.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
 import { type DaemonLog, useDaemonLog } from './use-daemon-log.ts';
@@ -133,7 +136,9 @@ function WrittenLevel({ module }: { readonly module: string }) {
 
 const Line = memo(function Line({ line: { timestamp, level, module, message, fields } }: { readonly line: LogLine }) {
   const [open, setOpen] = useState(false);
-  return (
+  const object = objectOf(fields);
+  const trace = [fields['turnId'], fields['traceId']].find((id) => typeof id === 'string' && pathOf(id) !== undefined);
+  const details = (
     <details className="feed-entry" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <time dateTime={new Date(timestamp).toISOString()} title={dateTime(timestamp)}>
@@ -146,6 +151,23 @@ const Line = memo(function Line({ line: { timestamp, level, module, message, fie
       </summary>
       {open && <JsonTree value={{ time: new Date(timestamp).toISOString(), level, ...(module !== undefined && { module }), message, ...fields }} />}
     </details>
+  );
+  return (
+    <div className="feed-row">
+      {details}
+      <span className="feed-actions">
+        {object !== undefined && (
+          <PageLink to={object.path} className="icon-button" label={`Open ${object.name}`}>
+            <Icon name="branch" />
+          </PageLink>
+        )}
+        {trace !== undefined && (
+          <PageLink to={`/traces/${String(trace)}`} className="icon-button" label="Open trace">
+            <Icon name="pulse" />
+          </PageLink>
+        )}
+      </span>
+    </div>
   );
 });
 
