@@ -2,14 +2,28 @@ import type { TraceRecord } from '@gatehouse/contract';
 
 /** Turns that run now: as many as there are lanes with a turn. */
 export class RunningTraces {
-  readonly #records = new Map<string, () => TraceRecord>();
+  readonly #shown = new Set<RunningTrace>();
 
-  add(id: string, record: () => TraceRecord): Disposable {
-    this.#records.set(id, record);
-    return { [Symbol.dispose]: () => void this.#records.delete(id) };
+  add(record: () => TraceRecord): Disposable {
+    return new RunningTrace(this.#shown, record);
   }
 
   records(): readonly TraceRecord[] {
-    return [...this.#records.values()].map((record) => record());
+    return [...this.#shown].map(({ record }) => record());
+  }
+}
+
+class RunningTrace implements Disposable {
+  readonly record: () => TraceRecord;
+  readonly #among: Set<RunningTrace>;
+
+  constructor(among: Set<RunningTrace>, record: () => TraceRecord) {
+    this.record = record;
+    this.#among = among;
+    among.add(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.#among.delete(this);
   }
 }

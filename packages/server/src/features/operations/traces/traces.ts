@@ -42,7 +42,7 @@ export function createTraces({ db, bus, clock, log, config, redact, feedbackOf, 
   const recorder = new TraceRecorder({ db, clock, log });
   const running = new RunningTraces();
   const api: TracesApi = {
-    running: (turnId, record) => running.add(turnId, record),
+    running: (record) => running.add(record),
     ofTurn() {
       const { content, persistence } = config.current;
       return persistence.enabled || exported !== undefined ? new TurnTrace({ clock, content, redact }) : undefined;

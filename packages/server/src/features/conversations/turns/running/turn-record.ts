@@ -21,96 +21,101 @@ export interface EndedTurnTrace extends TracedTurn {
 }
 
 /** Returns the id of the record of one run of a turn: a turn that was resumed has several. */
-export function recordIdOf({ turn, begun, trace }: TracedTurn): string {
+function recordIdOf({ turn, begun, trace }: TracedTurn): string {
   return turn.durable?.isResumed === true ? `${begun.start.id}.${trace.startedAtMs}` : begun.start.id;
 }
 
+/** A record while it is made: fields are set instead of copied, because every turn makes one. */
+type Draft = { -readonly [Key in keyof TraceRecord]: TraceRecord[Key] };
+
 /** Returns a turn that runs, with the steps so far. */
-export function toRunningRecord(traced: TracedTurn): TraceRecord {
+export const toRunningRecord = (traced: TracedTurn): TraceRecord => draftOf(traced);
+
+function draftOf(traced: TracedTurn): Draft {
   const { turn, begun, trace } = traced;
   const { start, calling } = begun;
   const { target, durable } = turn;
-  return {
+  const draft: Draft = {
     id: recordIdOf(traced),
     kind: 'turn',
     traceId: start.traceId,
-    ...(calling.rootRunId !== `root-turn-${start.id}` && { rootRunId: calling.rootRunId }),
-    ...(turn.kept && { conversationRef: target.ref, sessionKey: target.sessionKey }),
     agentId: start.agentId,
     principalId: start.principalId,
     origin: turn.origin,
     messageId: `ms_${start.id}`,
-    ...channelOf(turn.origin, target.sessionKey),
     startedAtMs: trace.startedAtMs,
     endedAtMs: null,
     outcome: null,
     endReason: null,
     error: null,
     model: null,
-    ...countsOf(trace),
+    modelCalls: 0,
+    toolCalls: 0,
+    toolErrors: 0,
     costNano: 0,
     tokens: nothingUsed,
     synthetic: isSynthetic(turn),
-    refs: {
-      ...(calling.run !== undefined && { runId: calling.run.runId, leaseId: calling.run.leaseId }),
-      ...(durable !== undefined && { workId: durable.turn.workId, ...durable.turn.refs }),
-    },
+    refs: durable === undefined ? {} : { workId: durable.turn.workId, ...durable.turn.refs },
     facts: {},
     steps: trace.steps,
     droppedSteps: trace.dropped,
   };
+  countSteps(draft);
+  if (calling.rootRunId !== `root-turn-${start.id}`) draft.rootRunId = calling.rootRunId;
+  if (turn.kept) {
+    draft.conversationRef = target.ref;
+    draft.sessionKey = target.sessionKey;
+  }
+  const channel = channelOf(turn.origin, target.sessionKey);
+  if (channel !== undefined) {
+    draft.channelType = channel.channelType;
+    draft.channelId = channel.channelId;
+  }
+  if (calling.run !== undefined) draft.refs = { runId: calling.run.runId, leaseId: calling.run.leaseId, ...draft.refs };
+  return draft;
 }
 
 /** Returns one run of a turn as the trace keeps it. */
 export function toTurnRecord({ endedAtMs, result, fault, ...traced }: EndedTurnTrace): EndedRecord {
   const { turn, trace } = traced;
-  const running = toRunningRecord(traced);
-  let tokens = nothingUsed;
-  let costNano: number | null = 0;
+  const draft = draftOf(traced);
+  const { steps, leftOut = 0, effectsRefused = 0, waiting, failure, tainted } = result;
   for (const call of result.calls) {
-    tokens = addTokens(tokens, tokensOf(call));
-    costNano = addCost(costNano, call.cost === null ? null : totalCost(call.cost));
+    draft.tokens = addTokens(draft.tokens, tokensOf(call));
+    draft.costNano = addCost(draft.costNano, call.cost === null ? null : totalCost(call.cost));
   }
   const model = `${result.model.provider}/${result.model.modelId}`;
   const primary = turn.ask.models[0];
   const isReplaced = primary !== undefined && model !== `${primary.provider}/${primary.modelId}`;
-  const { steps, leftOut = 0, effectsRefused = 0 } = result;
-  const isDegraded = running.toolErrors > 0 || isReplaced || leftOut > 0 || effectsRefused > 0;
-  return {
-    ...running,
-    endedAtMs,
-    outcome: outcomeOf(result, fault, isDegraded),
-    endReason: result.finishReason,
-    error: fault === undefined ? errorOf(result, trace, endedAtMs) : { kind: fault },
-    model,
-    tokens,
-    costNano,
-    refs: { ...running.refs, ...(result.waiting !== undefined && { approvalId: result.waiting.approvalId }) },
-    facts: {
-      steps,
-      tainted: result.tainted,
-      tier: tierOf(result.model),
-      delivered: fault === undefined && result.waiting === undefined && result.failure === undefined,
-      ...(leftOut > 0 && { leftOut }),
-      ...(effectsRefused > 0 && { effectsRefused }),
-      ...(turn.durable?.isResumed === true && { resumed: true }),
-      ...(isReplaced && { servedBelowConfigured: 'model' }),
-    },
+  const isDegraded = draft.toolErrors > 0 || isReplaced || leftOut > 0 || effectsRefused > 0;
+  const facts: Record<string, string | number | boolean> = {
+    steps,
+    tainted,
+    tier: tierOf(result.model),
+    delivered: fault === undefined && waiting === undefined && failure === undefined,
   };
+  if (leftOut > 0) facts['leftOut'] = leftOut;
+  if (effectsRefused > 0) facts['effectsRefused'] = effectsRefused;
+  if (turn.durable?.isResumed === true) facts['resumed'] = true;
+  if (isReplaced) facts['servedBelowConfigured'] = 'model';
+  draft.endReason = result.finishReason;
+  draft.error = fault === undefined ? errorOf(result, trace, endedAtMs) : { kind: fault };
+  draft.model = model;
+  draft.facts = facts;
+  if (waiting !== undefined) draft.refs = { ...draft.refs, approvalId: waiting.approvalId };
+  return Object.assign(draft, { endedAtMs, outcome: outcomeOf(result, fault, isDegraded) });
 }
 
 const nothingUsed: TracedTokens = { in: 0, out: 0, cached: 0, cacheWritten: 0 };
 
-function countsOf({ steps }: TurnTrace): Pick<TraceRecord, 'modelCalls' | 'toolCalls' | 'toolErrors'> {
-  const counts = { modelCalls: 0, toolCalls: 0, toolErrors: 0 };
-  for (const { kind, outcome } of steps) {
-    if (kind === 'attempt') counts.modelCalls += 1;
+function countSteps(draft: Draft): void {
+  for (const { kind, outcome } of draft.steps) {
+    if (kind === 'attempt') draft.modelCalls += 1;
     // A call with a pending approval is made by a later run of the turn.
     if (kind !== 'tool' || outcome === 'waiting') continue;
-    counts.toolCalls += 1;
-    if (outcome === 'error' || outcome === 'denied') counts.toolErrors += 1;
+    draft.toolCalls += 1;
+    if (outcome === 'error' || outcome === 'denied') draft.toolErrors += 1;
   }
-  return counts;
 }
 
 function errorOf({ failure }: TurnResult, trace: TurnTrace, endedAtMs: number): TracedError | null {

@@ -16,7 +16,7 @@ import type { TurnOutcome } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
-import { recordIdOf, toRunningRecord, toTurnRecord } from './turn-record.ts';
+import { toRunningRecord, toTurnRecord } from './turn-record.ts';
 import { noteOutcome, notePreparation } from './trace-notes.ts';
 import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart, OpenRow } from './turn-row.ts';
 import { type BegunTurn, callingTurn, type PreparedTurn, toInput } from './turn-input.ts';
@@ -125,7 +125,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const { trace } = begun;
     if (trace === undefined) return undefined;
     const traced = { turn, begun, trace };
-    return deps.traces.running(recordIdOf(traced), () => toRunningRecord(traced));
+    return deps.traces.running(() => toRunningRecord(traced));
   }
 
   /** Stores the trace of a turn when its commit has ended, in whatever way. */
