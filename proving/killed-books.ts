@@ -29,6 +29,7 @@ const Runs = z.object({ runs: z.array(z.object({ status: z.string() })) });
 const withinMs = 30_000;
 const agentIds = ['default', 'capped'] as const;
 const job = 'books';
+const sessionKeys = agentIds.map((agentId) => `books:${agentId}`);
 
 /**
  * Kills turns after the model has answered and before their commit: some bound to a request, one of a job at two points of its life, some under a
@@ -76,6 +77,8 @@ export async function proveKilledBooks({ broken }: { readonly broken?: string } 
   }
   const ask = (agentId: string) => (daemon: Daemon) =>
     rpcCall(daemon, 'agent.execute', { agentId, message: 'Say something', sessionKey: `books:${agentId}` });
+  // The first two answers were those of the conversations, one each; nothing else of them was stored.
+  const ofSessions = () => sumOf(answered.slice(0, agentIds.length));
 
   try {
     for (const agentId of agentIds) await killAt('after the answer of the model', ask(agentId));
@@ -85,7 +88,7 @@ export async function proveKilledBooks({ broken }: { readonly broken?: string } 
     const daemon = await startDaemon({ home, port, ...(broken !== undefined && { broken }) });
     try {
       await whenRun(daemon);
-      wrong.push(...(await compare(daemon, 'after the kills', sumOf(answered), sumOf(answered))));
+      wrong.push(...(await compare(daemon, 'after the kills', sumOf(answered), sumOf(answered), ofSessions())));
       // What follows would differ as well.
       if (broken !== undefined) return { kills, answered: answered.length, wrong };
       await rpcCall(daemon, 'obs.reset', {});
@@ -131,18 +134,20 @@ async function eventually(is: () => Promise<boolean>): Promise<void> {
   throw new Error('the job did not run');
 }
 
-/** Returns the differences of the books to what the provider answered: in all, and since the last reset. */
-async function compare(daemon: Daemon, when: string, all: Sums, sinceReset: Sums): Promise<string[]> {
+/** Returns the differences of the books to what the provider answered: in all, since the last reset, and of the conversations since then. */
+async function compare(daemon: Daemon, when: string, all: Sums, sinceReset: Sums, ofSessions = sinceReset): Promise<string[]> {
   const { totals } = Totals.parse(await rpcCall(daemon, 'usage.report', { groupBy: ['provider'] }));
   const total = Snapshot.parse(await rpcCall(daemon, 'obs.billing.total', {}));
   const { providers } = Providers.parse(await rpcCall(daemon, 'obs.billing.byProvider', {}));
   const agents: unknown[] = await Promise.all(agentIds.map((agentId) => rpcCall(daemon, 'obs.billing.byAgent', { agentId })));
+  const sessions: unknown[] = await Promise.all(sessionKeys.map((sessionKey) => rpcCall(daemon, 'obs.billing.bySession', { sessionKey })));
   const reported = { calls: totals.calls, tokens: totals.inputTokens + totals.outputTokens, nano: nanoOf(totals.costUsd) };
   const found: readonly (readonly [string, Sums, Sums])[] = [
     ['usage.report', reported, all],
     ['obs.billing.total', toSums(total), sinceReset],
     ['obs.billing.byProvider', sumOf(providers.map(toSums)), sinceReset],
     ['obs.billing.byAgent', sumOf(agents.map((one) => toSums(Snapshot.parse(one)))), sinceReset],
+    ['obs.billing.bySession', sumOf(sessions.map((one) => toSums(Snapshot.parse(one)))), ofSessions],
   ];
   return found.flatMap(([name, is, should]) =>
     JSON.stringify(is) === JSON.stringify(should) ? [] : [`${when}, ${name}: ${JSON.stringify(is)} instead of ${JSON.stringify(should)}`],

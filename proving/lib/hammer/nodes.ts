@@ -1,12 +1,15 @@
+import type { MadeCall, MadeWork } from '../../../packages/server/src/features/access/budgets/api.ts';
 import { leaveRequest } from '../../../packages/server/src/features/access/approvals/store.ts';
 import { recoverRoots } from '../../../packages/server/src/features/delegation/autonomy/roots/life-store.ts';
 import { recoverTasks } from '../../../packages/server/src/features/environment/background/store.ts';
 import { adoptNode, beginNode, claimLapsed, moveNode, renewNode } from '../../../packages/server/src/features/operations/nodes/store.ts';
 import { freeWork, takeOverWork } from '../../../packages/server/src/features/unattended/durable/store.ts';
 import { beginReceipt, dropReceipt } from '../../../packages/server/src/features/conversations/receipts/store.ts';
+import { toCallRow } from '../../../packages/server/src/features/conversations/turns/running/turn-row.ts';
 import { commitTurn, openTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
 import { abortOpenTurns } from '../../../packages/server/src/transactions/open-work.ts';
 import {
+  agentId,
   atMs,
   count,
   differs,
@@ -40,6 +43,28 @@ const startOf = (names: Names, boot: string) => ({
   atMs,
 });
 
+const madeCall: MadeCall = {
+  provider: 'hammer',
+  modelId: 'noted',
+  operation: 'interactive',
+  usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, estimated: false },
+  cost: { input: 1, output: 0, cacheRead: 0, cacheWrite: 0 },
+  savedNano: null,
+  latencyMs: 1,
+  startedAtMs: atMs,
+  outcome: 'ok',
+};
+
+/** Calls that a killed process had noted: two of a turn without a row, and one of a turn that had booked it. */
+function madeOf(names: Names): readonly MadeWork[] {
+  const begun = { sessionKey: `hammer:${names.round}`, origin: 'rpc' as const, traceId: '', startedAtMs: atMs, bootId: names.id('boot', 0) };
+  const of = { agentId, principalId, conversationRef: names.ref(0), turn: { conversationRef: names.ref(0), ...begun }, isInFlight: false };
+  return [
+    { ...of, id: names.id('tn', 'noted'), calls: [madeCall, madeCall] },
+    { ...of, id: names.id('tn', 'booked'), calls: [madeCall] },
+  ];
+}
+
 /** Waits for the first slow write: the next ones are under way then. */
 async function untilWritten(writer: Writer, names: Names): Promise<void> {
   for (let look = 0; look < 1_000; look += 1) {
@@ -69,6 +94,7 @@ const claims: Driver<{ readonly round: string }, Claims> = {
       });
       await db.write(openTurn, { turn });
     }
+    await db.write(commitTurn, { turn: turnOf(names, 'booked', names.ref(0)), calls: [toCallRow(madeCall)], conversation: null });
     // Only now: a boot that begins claims those whose leases have lapsed.
     for (let index = 0; index < boots; index += 1)
       await db.write(renewNode, { bootId: names.id('boot', index), address: null, leaseMs: lapsedMs, atMs });
@@ -118,7 +144,7 @@ const claims: Driver<{ readonly round: string }, Claims> = {
     for (const outcome of later) for (const { bootId } of valueOf(outcome) ?? []) claimed.push(bootId);
     await writer.race([
       () => writer.write(renewNode, { bootId: own.bootId, address: null, leaseMs, atMs }),
-      () => writer.write(abortOpenTurns, { atMs }),
+      () => writer.write(abortOpenTurns, { atMs, made: madeOf(names), keptSinceMs: 0 }),
       () => writer.write(freeWork, { owner: liveBoot }),
       () => writer.write(takeOverWork, { owner: liveBoot, atMs, untilMs: atMs * 2, stepMs: 1_000 }),
       () => writer.write(recoverTasks, { bootId: liveBoot, atMs, content: 'ended' }),
@@ -152,8 +178,14 @@ const claims: Driver<{ readonly round: string }, Claims> = {
         ...differs(`rows of the late turn of boot ${index}`, stored?.['count'], first.stored.includes(index) ? 1 : 0),
       );
     }
+    const [noted] = await look(`select count(*) as count from model_call where turn_id = ${quote(names.id('tn', 'noted'))}`);
+    const [killed] = await look(`select count(*) as count from turn where id = ${quote(names.id('tn', 'noted'))} and state = 'aborted'`);
+    const [before] = await look(`select count(*) as count from model_call where turn_id = ${quote(names.id('tn', 'booked'))}`);
     return [
       ...wrong,
+      ...differs('noted calls of a turn without a row', noted?.['count'], madeOf(names)[0]?.calls.length),
+      ...differs('rows of that turn', killed?.['count'], 1),
+      ...differs('noted calls of a turn that had booked them', before?.['count'], 1),
       ...late,
       ...asked.flatMap((boot) => differs(`claims of ${boot}`, claimed.filter((other) => other === boot).length, 1)),
       ...turns.flatMap(({ id, ended_at_ms: ended }) => (ended === null ? [`the turn ${String(id)} is left open`] : [])),

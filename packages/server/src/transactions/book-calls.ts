@@ -2,7 +2,7 @@ import type { CallsOf, MadeWork } from '../features/access/budgets/api.ts';
 import { growUsage } from '../features/conversations/sessions/store.ts';
 import { markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
-import { findTurn, type ModelCallRow, recordCalls } from '../features/conversations/turns/store.ts';
+import { findTurn, type ModelCallRow, recordCalls, recordTurn } from '../features/conversations/turns/store.ts';
 import { query, type Tx } from '../kernel/db/operation.ts';
 
 /** Turns of one query: as many as it has parameters for. */
@@ -18,6 +18,7 @@ export interface NotedWork {
   readonly made: readonly MadeWork[];
   /** Earlier calls are left out: retention may have deleted their rows. */
   readonly keptSinceMs: number;
+  readonly atMs: number;
 }
 
 /** What was noted of one turn: its calls that were not booked, and whether another one had begun. */
@@ -32,7 +33,7 @@ export interface Missing {
  */
 export async function bookMadeCalls(
   tx: Tx,
-  { made, keptSinceMs }: NotedWork,
+  { made, keptSinceMs, atMs: endedAtMs }: NotedWork,
   isOpen: (id: string) => boolean,
 ): Promise<ReadonlyMap<string, Missing>> {
   const noted = made.map(({ calls, ...work }) => ({ ...work, calls: calls.map(toCallRow).filter(({ atMs }) => atMs >= keptSinceMs) }));
@@ -44,7 +45,7 @@ export async function bookMadeCalls(
       const left = without(calls, booked.get(of.id) ?? []);
       const isCounted = left.length > 0 && !isOpen(of.id) && (await isChargedElsewhere(tx, of.id));
       missing.set(of.id, { calls: isCounted ? [] : left, isInFlight });
-      if (left.length > 0 && !isCounted) await bookMissing(tx, of, left);
+      if (left.length > 0 && !isCounted) await bookMissing(tx, of, left, endedAtMs);
     }
   }
   return missing;
@@ -70,7 +71,7 @@ async function isChargedElsewhere(tx: Tx, turnId: string): Promise<boolean> {
   return turn !== undefined && (await tx.get(lost, { turnId, atMs: turn.startedAtMs })) !== undefined;
 }
 
-async function bookMissing(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
+async function bookMissing(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[], endedAtMs: number): Promise<void> {
   if ((await workOf(tx, of.id)) !== undefined) {
     // Linked to the conversation by the commit of the turn.
     await markFirstCall(tx, of.id);
@@ -78,7 +79,30 @@ async function bookMissing(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]):
   }
   // The conversation may have had no other turn yet: reports of a session find the calls nevertheless.
   await growBy(tx, of.conversationRef, calls);
+  await recordKilled(tx, of, calls, endedAtMs);
   await record(tx, of, calls);
+}
+
+/** Stores the turn that made the calls as aborted, unless it has a row: reports by its session key find the calls through it. */
+async function recordKilled(tx: Tx, { id, agentId, principalId, turn }: CallsOf, calls: readonly ModelCallRow[], endedAtMs: number): Promise<void> {
+  if (turn === undefined || (await findTurn.run(tx, { id })) !== undefined) return;
+  const last = calls.at(-1);
+  const row = {
+    ...turn,
+    id,
+    agentId,
+    principalId,
+    ...sumOf(calls),
+    ...(calls.some(({ costNano }) => costNano === null) && { costNano: null }),
+    state: 'aborted' as const,
+    finishReason: 'aborted',
+    failureKind: null,
+    model: last === undefined ? null : `${last.provider}/${last.model}`,
+    steps: calls.filter(({ outcome }) => outcome === 'ok').length,
+    reservedNano: null,
+    endedAtMs,
+  };
+  await recordTurn(tx, row, [], null);
 }
 
 function record(tx: Tx, { id: turnId, agentId, principalId, conversationRef }: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {

@@ -158,7 +158,8 @@ test('the reserve of a turn whose process died is spent, in calls, turn and conv
 });
 
 test('calls that a killed process had noted are booked once, at their price, and of the reserve what a running call may have cost', async () => {
-  const { id: turnId, agentId, principalId, conversationRef, startedAtMs } = turn;
+  const { id: turnId, agentId, principalId, conversationRef, sessionKey, traceId, startedAtMs, bootId } = turn;
+  const asBegun = { conversationRef, sessionKey, origin: 'rpc' as const, traceId, startedAtMs, bootId };
   const call = (costNano: number): MadeCall => ({
     provider: 'p',
     modelId: 'm',
@@ -186,7 +187,7 @@ test('calls that a killed process had noted are booked once, at their price, and
   await endBoot(db, 'boot');
   const made = [
     noted(turnId, [call(7), call(7), call(8)]),
-    noted('tn_2', [call(9), call(9)]),
+    { ...noted('tn_2', [call(9), call(9)]), turn: asBegun },
     noted('tn_3', [call(100)]),
     noted('tn_4', [call(100)], true),
     noted('tn_5', [{ ...call(1), startedAtMs: 4 }]),
@@ -202,6 +203,8 @@ test('calls that a killed process had noted are booked once, at their price, and
   ]);
   expect(after.turns).toMatchObject([
     { costNano: null },
+    // Reports by a session key find its calls.
+    { id: 'tn_2', costNano: 18, reservedNano: null },
     { id: 'tn_3', costNano: 100, reservedNano: null },
     { id: 'tn_4', costNano: 500, reservedNano: null },
   ]);

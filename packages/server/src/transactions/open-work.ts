@@ -44,7 +44,7 @@ export const bookWork = operation(
 );
 
 /** `noted`: calls of which an earlier process of this home knew. */
-interface DeadTurns extends Partial<NotedWork> {
+interface DeadTurns extends Partial<Omit<NotedWork, 'atMs'>> {
   readonly atMs: number;
 }
 
@@ -55,7 +55,7 @@ interface DeadTurns extends Partial<NotedWork> {
 export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, made = [], keptSinceMs = 0 }: DeadTurns): Promise<number> => {
   const open = await findOpenTurns(tx);
   const ids = new Set(open.map(({ id }) => id));
-  const missing = await bookMadeCalls(tx, { made, keptSinceMs }, (id) => ids.has(id));
+  const missing = await bookMadeCalls(tx, { made, keptSinceMs, atMs }, (id) => ids.has(id));
   let ended = 0;
   for (const turn of open) {
     const workId = await workOf(tx, turn.id);

@@ -1,4 +1,4 @@
-import type { ModelTier } from '@gatehouse/contract';
+import type { ModelTier, TurnOrigin } from '@gatehouse/contract';
 import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
@@ -87,6 +87,18 @@ export interface CallsOf {
   readonly principalId: string;
   /** Null when its messages are not stored. */
   readonly conversationRef: string | null;
+  /** What the row of a turn needs that has none until its commit. */
+  readonly turn?: MadeTurn | undefined;
+}
+
+/** A turn as it began, without what its calls are booked with. */
+export interface MadeTurn {
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  readonly origin: TurnOrigin;
+  readonly traceId: string;
+  readonly startedAtMs: number;
+  readonly bootId: string;
 }
 
 /** Takes the calls of one turn or work item as they end, and keeps them noted until they are booked. */

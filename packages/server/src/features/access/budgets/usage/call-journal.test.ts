@@ -53,6 +53,16 @@ test('returns what was noted to the next process, and whether a call was running
   ]);
 });
 
+test('keeps how a turn began, in one line of its lines', () => {
+  const turn = { conversationRef: 'cv', sessionKey: 'a:b', origin: 'rpc' as const, traceId: 't', startedAtMs: 1, bootId: 'boot' };
+  const noted = open().open({ ...workOf('tn_1'), turn });
+  noted.add(call(1));
+  noted.add(call(2));
+  expect(readFileSync(file(), 'utf8').split('sessionKey')).toHaveLength(2);
+  using journal = open();
+  expect(journal.left).toMatchObject([{ id: 'tn_1', turn, calls: [{}, {}] }]);
+});
+
 test('forgets what is booked: within a minute, and while others run once it is large', () => {
   using journal = open();
   const running = journal.open(workOf('tn_0'));

@@ -62,6 +62,9 @@ export class CallJournal implements Disposable {
     const lines: string[] = [];
     let isInFlight = false;
     let isClosed = false;
+    const { turn: _, ...again } = of;
+    /** The first line says how the turn began. */
+    const whose = () => (lines.length === 0 ? of : again);
     const write = (line: string) => {
       if (lines.length === 0) this.#open.add(lines);
       lines.push(line);
@@ -70,17 +73,17 @@ export class CallJournal implements Disposable {
     return {
       begin: () => {
         isInFlight = true;
-        write(toLine({ is: 'begun', of }));
+        write(toLine({ is: 'begun', of: whose() }));
       },
       add: (record) => {
         if (isClosed) return this.#addLate(of, record);
         if (record.outcome === 'ok') isInFlight = false;
-        write(toLine({ is: 'made', of, record }));
+        write(toLine({ is: 'made', of: whose(), record }));
       },
       settle: () => {
         if (!isInFlight) return;
         isInFlight = false;
-        write(toLine({ is: 'settled', of }));
+        write(toLine({ is: 'settled', of: whose() }));
       },
       close: () => {
         isClosed = true;

@@ -1,3 +1,4 @@
+import { TurnOrigin } from '@gatehouse/contract';
 import * as z from 'zod';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
@@ -5,7 +6,21 @@ import type { CallsOf } from '../api.ts';
 
 const tokens = z.number().nonnegative();
 const nano = z.number();
-const of = z.strictObject({ id: z.string(), agentId: z.string(), principalId: z.string(), conversationRef: z.string().nullable() });
+const turn = z.strictObject({
+  conversationRef: z.string(),
+  sessionKey: z.string(),
+  origin: TurnOrigin,
+  traceId: z.string(),
+  startedAtMs: z.number(),
+  bootId: z.string(),
+});
+const of = z.strictObject({
+  id: z.string(),
+  agentId: z.string(),
+  principalId: z.string(),
+  conversationRef: z.string().nullable(),
+  turn: turn.optional(),
+});
 const record = z.strictObject({
   provider: z.string(),
   modelId: z.string(),

@@ -88,7 +88,8 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const store = durable?.ledger ?? begun.row;
     const budget = deps.autonomy.capped(deps.budgetOf({ agentId: agent.id, principalId }, store, durable?.used), begun.calling);
     const conversationRef = durable !== undefined || turn.kept ? target.ref : null;
-    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef });
+    const { id: _, agentId: _agent, principalId: _owner, ...asBegun } = begun.start;
+    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin } });
     const input = { ...toInput(turn, begun, admitted), budget, made };
     // Another process may find different memories and notes for the same question.
     if (durable !== undefined && isTainted(input.messages.slice(turn.history.length), input)) durable.ledger.taint();
