@@ -1,0 +1,118 @@
+import { type FakeMedia, type FakeRequest, sql, startFakeMedia, startTestServer, telemetrySql, type TestServer, tinyPng } from '@gatehouse/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import * as z from 'zod';
+
+const nano = (usd: number | null) => Math.round((usd ?? 0) * 1e9);
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+let media: FakeMedia;
+let server: TestServer;
+/** What the provider reported for each answer. */
+const answered: { readonly input: number; readonly output: number }[] = [];
+
+function answerTo({ path, body }: FakeRequest) {
+  if (!path.endsWith('/chat/completions')) return undefined;
+  const sent = JSON.stringify(body);
+  // Different figures for each call, so that no sum is right by chance.
+  const usage = { input: 1000 + answered.length, output: 10 + 3 * answered.length };
+  answered.push(usage);
+  if (sent.includes('You grade')) return { text: '{"pass": true, "reason": "polite"}', usage };
+  const delegates = sent.includes('Please delegate') && !sent.includes('"role":"tool"');
+  const spawn = { id: 'spawn', name: 'sessions_spawn', arguments: JSON.stringify({ task: 'Find the answer.' }) };
+  return delegates ? { toolCalls: [spawn], usage } : { text: 'Done.', usage };
+}
+
+beforeAll(async () => {
+  media = await startFakeMedia();
+  const provider = { type: 'openai' as const, apiKey: 'key-of-media', baseUrl: `${media.url}/v1` };
+  server = await startTestServer({
+    provider: { answer: answerTo },
+    config: {
+      agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } }, other: { model: 'mock/mock-fast' } },
+      approvals: { mode: 'auto' },
+      media: { vision: { models: ['mock/mock-fast'] } },
+      tts: { providers: [provider] },
+      imageGen: { providers: [provider] },
+    },
+  });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await media[Symbol.asyncDispose]();
+});
+
+const Nanos = z.array(z.object({ nano: z.number() }));
+
+test('delegated, generated, judged and replayed calls are in the books, the reports, the traces and the journal of the provider', async () => {
+  const { client } = server;
+  const announced = server.heard('session:sub_agent_lifecycle_ended');
+  const graphs = server.heard('graph:completed');
+  const { conversationRef } = await client.call('agent.execute', { message: 'Please delegate', sessionKey: 'sums:all' });
+  await expect.poll(() => announced.some(({ announced: how }) => how === 'turn'), { timeout: 30_000 }).toBe(true);
+  await client.call('graph.execute', {
+    label: 'Sums',
+    nodes: [
+      { node_id: 'one', task: 'First.', agent: 'other' },
+      { node_id: 'two', task: 'Second after {{one.result}}.', agent: 'default', depends_on: ['one'] },
+    ],
+  });
+  await expect.poll(() => graphs.length, { timeout: 30_000 }).toBe(1);
+  await client.call('image.generate', { prompt: 'A red dot' });
+  await client.call('tts.synthesize', { text: 'Hello there' });
+  await client.call('image.analyze', { source_type: 'base64', source: tinyPng.toString('base64'), mime_type: 'image/png' });
+  const { messages } = await client.call('session.history', { conversationRef });
+  await client.call('obs.trace.replay', { ref: messages.find(({ turnId }) => turnId !== null)?.turnId ?? '', model: 'mock/mock-fast' });
+  const judge = { rubric: 'It is polite.', model: 'mock/mock-fast' };
+  const { evalId } = await client.call('eval.run', { cases: [{ name: 'polite', input: 'Say it', checks: { judge } }] });
+  await expect.poll(async () => (await client.call('eval.get', { evalId })).run.state, { timeout: 30_000 }).toBe('completed');
+
+  const rows = Nanos.parse(await sql(server.homeDir, 'SELECT cost_nano AS nano FROM model_call'));
+  const all = { calls: rows.length, nano: sum(rows.map((row) => row.nano)) };
+  const { rows: operations } = await client.call('usage.report', { groupBy: ['operation'] });
+  const chat = operations.filter(({ keys: [operation = ''] }) => !['imageGeneration', 'speech'].includes(operation));
+  expect(operations.length - chat.length).toBe(2);
+  // The journal of the provider: 1 and 2 dollars for a million tokens.
+  expect({
+    calls: sum(chat.map(({ calls }) => calls)),
+    input: sum(chat.map(({ inputTokens }) => inputTokens)),
+    output: sum(chat.map(({ outputTokens }) => outputTokens)),
+    nano: nano(sum(chat.map(({ costUsd }) => costUsd ?? 0))),
+  }).toEqual({
+    calls: answered.length,
+    input: sum(answered.map(({ input }) => input)),
+    output: sum(answered.map(({ output }) => output)),
+    nano: sum(answered.map(({ input, output }) => input * 1000 + output * 2000)),
+  });
+  const { totals } = await client.call('usage.report', { groupBy: ['agent'] });
+  expect({ calls: totals.calls, nano: nano(totals.costUsd) }).toEqual(all);
+  const total = await client.call('obs.billing.total', { includeSynthetic: true });
+  expect({ calls: total.callCount, nano: nano(total.totalCost) }).toEqual(all);
+  const { providers } = await client.call('obs.billing.byProvider', { includeSynthetic: true });
+  expect({ calls: sum(providers.map(({ callCount }) => callCount)), nano: sum(providers.map(({ totalCost }) => nano(totalCost))) }).toEqual(all);
+  const agents = await Promise.all(['default', 'other'].map((agentId) => client.call('obs.billing.byAgent', { agentId, includeSynthetic: true })));
+  expect({ calls: sum(agents.map(({ callCount }) => callCount)), nano: sum(agents.map(({ totalCost }) => nano(totalCost))) }).toEqual(all);
+  // Without those that nobody asked for: two of the replay, whose tool is refused, the case and its judge.
+  const asked = operations.filter(({ keys }) => keys[0] !== 'evaluation');
+  const real = await client.call('obs.billing.total', {});
+  expect({ calls: real.callCount, nano: nano(real.totalCost) }).toEqual({
+    calls: sum(asked.map(({ calls }) => calls)),
+    nano: nano(sum(asked.map(({ costUsd }) => costUsd ?? 0))),
+  });
+  expect(all.calls - real.callCount).toBe(4);
+  // Each conversation; the other calls belong to none.
+  const { rows: conversations } = await client.call('usage.report', { groupBy: ['conversation'] });
+  let compared = 0;
+  for (const { keys, costUsd } of conversations) {
+    const [ref] = keys;
+    if (ref === null || ref === undefined) continue;
+    const session = await client.call('obs.billing.bySession', { conversationRef: ref, includeSynthetic: true });
+    expect(nano(session.totalCost), ref).toBe(nano(costUsd));
+    compared += 1;
+  }
+  // Of the request, its sub-agent, and two nodes at least.
+  expect(compared).toBeGreaterThanOrEqual(4);
+  // Every call is in one trace.
+  await client.call('obs.trace.search', { since: '1h', includeSynthetic: true });
+  const traced = Nanos.parse(await telemetrySql(server.homeDir, 'SELECT cost_nano AS nano FROM trace_record'));
+  expect(sum(traced.map((row) => row.nano))).toBe(all.nano);
+});
