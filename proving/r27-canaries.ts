@@ -2,13 +2,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { contract } from '@gatehouse/contract';
+import { ActivityList, contract } from '@gatehouse/contract';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { onPostgres, sql } from '@gatehouse/testkit/sql';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
 import { agentWithTools, keyHere, toolFiles, toolsConfig, useTools } from './lib/canary-tools.ts';
+import { mediaConfig, useMedia } from './lib/canary-media.ts';
 import { useConfiguration } from './lib/canary-config.ts';
 import { sealInto, storedName, useSecrets } from './lib/canary-secrets.ts';
 import { sayTo, type Target } from './lib/canary-transports.ts';
@@ -100,6 +101,7 @@ export async function proveCanaries(options: {
       await useSecrets(target, canaries, scan, unprovoked);
       await speak(target, scan, unprovoked);
       await useTools(target, canaries, keys.first, scan, unprovoked);
+      await useMedia(target, scan, unprovoked);
       await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
     }
     await useConfiguration(target, { canaries, echo: collector.url, scan, unprovoked });
@@ -167,6 +169,7 @@ function configOf(
   return {
     ...base,
     ...toolsConfig(canaries, collectorUrl),
+    ...mediaConfig(canaries, collectorUrl),
     security: delegationSecurity,
     // A refused key must not pause the provider here.
     models: { discover: false, cooldownMs: 0 },
@@ -348,10 +351,17 @@ async function read(target: Target, scan: Scanner['scan'], said: string): Promis
       headers: bearer(target.token),
       ...(frame !== undefined && { body: frame }),
     });
-    scan(`answer of ${ask.method ?? ask.path}`, text, agentText.methods.includes(ask.method ?? '') ? said : undefined);
+    if (ask.path?.startsWith('/api/activity') === true) scanActivity(text, scan, said);
+    else scan(`answer of ${ask.method ?? ask.path}`, text, agentText.methods.includes(ask.method ?? '') ? said : undefined);
     for (const [, file = ''] of ask.path === '/' ? text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g) : [])
       scan('assets of the dashboard', (await http({ port: target.port, path: file, agent: target.agent })).text);
   }
+}
+
+/** The newest events: the same as in the event stream. */
+function scanActivity(text: string, scan: Scanner['scan'], said: string): void {
+  for (const { event, payload } of ActivityList().parse(JSON.parse(text)).entries)
+    scan('answer of /api/activity', JSON.stringify(payload), agentText.events.includes(event) ? said : undefined);
 }
 
 function scanEvents(heard: string, scan: Scanner['scan'], said: string): void {

@@ -13,7 +13,19 @@ export function toolsConfig(canaries: Canaries, echo: string) {
       rules: [
         { tools: ['write'], action: 'ask' },
         {
-          tools: ['exec', 'process', 'web_search', 'read', 'sessions_spawn', 'sessions_send', 'subagents', 'pipeline', 'orchestrate'],
+          tools: [
+            'exec',
+            'process',
+            'terminal',
+            'web_search',
+            'read',
+            'read_document',
+            'sessions_spawn',
+            'sessions_send',
+            'subagents',
+            'pipeline',
+            'orchestrate',
+          ],
           action: 'auto',
           tainted: true,
         },
