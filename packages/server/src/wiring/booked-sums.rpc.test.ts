@@ -69,7 +69,7 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   const rows = Nanos.parse(await sql(server.homeDir, 'SELECT cost_nano AS nano FROM model_call'));
   const all = { calls: rows.length, nano: sum(rows.map((row) => row.nano)) };
   const { rows: operations } = await client.call('usage.report', { groupBy: ['operation'] });
-  const chat = operations.filter(({ keys: [operation = ''] }) => !['imageGeneration', 'speech'].includes(operation));
+  const chat = operations.filter(({ keys }) => !['imageGeneration', 'speech'].includes(keys[0] ?? ''));
   expect(operations.length - chat.length).toBe(2);
   // The journal of the provider: 1 and 2 dollars for a million tokens.
   expect({
