@@ -24,6 +24,7 @@ interface Sums {
 const Totals = z.object({ totals: z.object({ calls: z.number(), inputTokens: z.number(), outputTokens: z.number(), costUsd: z.number() }) });
 const Snapshot = z.object({ callCount: z.number(), totalTokens: z.number(), totalCost: z.number() });
 const Providers = z.object({ providers: z.array(Snapshot) });
+const Explained = z.object({ likelyRootCause: z.object({ code: z.string() }).nullable(), cost: z.object({ costUsd: z.number() }) });
 const Runs = z.object({ runs: z.array(z.object({ status: z.string() })) });
 
 const withinMs = 30_000;
@@ -91,6 +92,11 @@ export async function proveKilledBooks({ broken }: { readonly broken?: string } 
       wrong.push(...(await compare(daemon, 'after the kills', sumOf(answered), sumOf(answered), ofSessions())));
       // What follows would differ as well.
       if (broken !== undefined) return { kills, answered: answered.length, wrong };
+      for (const sessionKey of sessionKeys) {
+        const { likelyRootCause, cost } = Explained.parse(await rpcCall(daemon, 'obs.explain', { sessionKey }));
+        if (likelyRootCause?.code !== 'daemon_interrupted' || !(cost.costUsd > 0))
+          wrong.push(`${sessionKey} is explained by ${String(likelyRootCause?.code)} at ${cost.costUsd} dollars`);
+      }
       await rpcCall(daemon, 'obs.reset', {});
       const before = answered.length;
       await ask('capped')(daemon);

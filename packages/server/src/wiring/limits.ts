@@ -6,7 +6,8 @@ import { CallJournal } from '../features/access/budgets/usage/call-journal.ts';
 import { maxCostOf } from '../features/access/budgets/limits/ledger.ts';
 import { createAnnouncer } from '../features/conversations/turns/running/announce.ts';
 import { modelsFor, ownModel } from '../features/conversations/turns/preparation/resolve-target.ts';
-import { reserveForTurn } from '../features/conversations/turns/store.ts';
+import { toKilledRecord } from '../features/conversations/turns/running/killed-record.ts';
+import { findTurn, reserveForTurn } from '../features/conversations/turns/store.ts';
 import { createAutonomy } from '../features/delegation/autonomy/autonomy.ts';
 import type { TracesApi } from '../features/operations/traces/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
@@ -51,8 +52,18 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
   );
   async function endTurns(made: readonly MadeWork[] = []): Promise<void> {
     const keptSinceMs = clock.now() - options.config.retention.turnDays * dayMs;
-    const aborted = await db.write(abortOpenTurns, { atMs: clock.now(), made, keptSinceMs });
+    const atMs = clock.now();
+    const aborted = await db.write(abortOpenTurns, { atMs, made, keptSinceMs });
     if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that a daemon left open');
+    for (const work of made) if (await isEnded(work.id, atMs)) recordKilled(work);
+  }
+  /** Whether a turn had no end before `atMs`. */
+  async function isEnded(id: string, atMs: number): Promise<boolean> {
+    const turn = await db.read(findTurn, { id });
+    return turn?.state === 'aborted' && turn.endedAtMs === atMs;
+  }
+  function recordKilled(work: MadeWork): void {
+    if (work.turn !== undefined) deps.traces.record(toKilledRecord(work, work.turn));
   }
   await endTurns(journal.left);
   journal.clear();
