@@ -68,6 +68,7 @@ const patch = (...lines: readonly string[]): object => ({ patch: ['*** Begin Pat
 export const pathRoutes: Readonly<Record<string, PathRoute>> = {
   'workspace.readFile': rpc('workspace.readFile', (filePath) => ({ agentId, filePath })),
   'workspace.readFile agentId': rpc('workspace.readFile', (path) => ({ agentId: path, filePath: 'secret.txt' })),
+  'workspace.readBytes': rpc('workspace.readBytes', (filePath) => ({ agentId, filePath })),
   'workspace.writeFile': rpc('workspace.writeFile', (filePath) => ({ agentId, filePath, content: planted })),
   'workspace.deleteFile': rpc('workspace.deleteFile', (filePath) => ({ agentId, filePath })),
   'workspace.listDir': rpc('workspace.listDir', (subdir) => ({ agentId, subdir })),

@@ -93,6 +93,8 @@ export function proofConfig(
     readonly webhooks?: object;
     readonly channels?: object;
     readonly media?: object;
+    readonly tts?: object;
+    readonly imageGen?: object;
     /** Browsers of agents; off otherwise, so that proofs that call every method start no Chromium. */
     readonly browser?: object;
   } = {},
@@ -122,5 +124,7 @@ export function proofConfig(
     ...(more.webhooks !== undefined && { webhooks: more.webhooks }),
     ...(more.channels !== undefined && { channels: more.channels }),
     ...(more.media !== undefined && { media: more.media }),
+    ...(more.tts !== undefined && { tts: more.tts }),
+    ...(more.imageGen !== undefined && { imageGen: more.imageGen }),
   };
 }

@@ -121,6 +121,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'workspace.git.log',
   'workspace.git.status',
   'workspace.listDir',
+  'workspace.readBytes',
   'workspace.readFile',
   'workspace.status',
 ]);

@@ -20,6 +20,7 @@ const beyondSpec = new Set([
   'rpc.discover',
   'daemon.logs',
   'usage.report',
+  'workspace.readBytes',
   'tools.list',
   'cron.preview',
   'webhooks.list',

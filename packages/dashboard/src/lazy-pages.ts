@@ -20,6 +20,7 @@ export const lazyPages = {
   audit: part(() => import('./pages/audit/audit-page.tsx')),
   browser: part(() => import('./pages/browser/browser-dialog.tsx')),
   channels: part(() => import('./pages/channels/channels-page.tsx')),
+  files: part(() => import('./pages/files/files.ts')),
   evals: part(() => import('./pages/evals/evals-page.tsx')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
   health: part(() => import('./pages/health/health-page.tsx')),
@@ -34,6 +35,7 @@ export const lazyPages = {
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
 export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.approvals()).ApprovalsPage }));
+export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
 export const BrowserDialog = lazy(async () => ({ default: (await lazyPages.browser()).BrowserDialog }));
 export const ChannelsPage = lazy(async () => ({ default: (await lazyPages.channels()).ChannelsPage }));
@@ -42,9 +44,13 @@ export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()
 export const HealthPage = lazy(async () => ({ default: (await lazyPages.health()).HealthPage }));
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
 export const LogsPage = lazy(async () => ({ default: (await lazyPages.logs()).LogsPage }));
+export const MadeFiles = lazy(async () => ({ default: (await lazyPages.files()).MadeFiles }));
+export const MadeFilesOfTurn = lazy(async () => ({ default: (await lazyPages.files()).MadeFilesOfTurn }));
+export const MediaPage = lazy(async () => ({ default: (await lazyPages.files()).MediaPage }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
 export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
+export const SpeakButton = lazy(async () => ({ default: (await lazyPages.files()).SpeakButton }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
 export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));

@@ -27,7 +27,15 @@ export const MediaInfo = once(() =>
 export type MediaInfo = z.output<ReturnType<typeof MediaInfo>>;
 
 /** Answer of `GET /media`: newest first. */
-export const MediaList = once(() => z.strictObject({ media: z.array(MediaInfo()), total: z.int().min(0) }).meta({ id: 'MediaList' }));
+export const MediaList = once(() =>
+  z
+    .strictObject({
+      media: z.array(MediaInfo()),
+      total: z.int().min(0).describe('Files that match, on all pages.'),
+      totalBytes: z.int().min(0).describe('Bytes of all of these.'),
+    })
+    .meta({ id: 'MediaList' }),
+);
 export type MediaList = z.output<ReturnType<typeof MediaList>>;
 
 /** Page of a list in the query of `GET /media`. */
@@ -35,6 +43,7 @@ export const MediaPage = once(() =>
   z.strictObject({
     limit: z.coerce.number().int().min(1).max(200).default(50),
     offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+    search: z.string().min(1).max(200).optional().describe('Only files whose name, id or content type contains it, in any case.'),
   }),
 );
 export type MediaPage = z.output<ReturnType<typeof MediaPage>>;

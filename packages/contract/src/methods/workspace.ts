@@ -7,6 +7,7 @@ import { EpochMs } from '../shared/turn.ts';
 /** Limits of files that are transferred whole. */
 export const workspaceLimits = {
   readBytes: 1024 * 1024,
+  binaryBytes: 8 * 1024 * 1024,
   writeBytes: 512 * 1024,
   diffBytes: 512 * 1024,
   listEntries: 2000,
@@ -104,6 +105,23 @@ export const workspace = {
     result: () => z.strictObject({ content: z.string(), sizeBytes: z.int().min(0) }),
     errors: ['not_found', 'payload_too_large', 'unsupported_media_type'],
     examples: [{ params: { agentId, filePath: 'documents/plan.md' }, result: { content: '# Plan\n', sizeBytes: 7 } }],
+    since: '0.1.0',
+  }),
+  'workspace.readBytes': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Reads any file of a workspace, such as a generated image or a recording, as base64.',
+    description:
+      'Up to 8 MiB. The content type is read from the bytes; a file of an unknown type is `application/octet-stream`. Daemon files under `.gatehouse`, and repositories (`.git`), cannot be read.',
+    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath() }),
+    result: () => z.strictObject({ base64: z.string(), contentType: z.string(), sizeBytes: z.int().min(0) }),
+    errors: ['not_found', 'payload_too_large'],
+    examples: [
+      {
+        params: { agentId, filePath: 'media/harbour.png' },
+        result: { base64: 'iVBORw0KGgo=', contentType: 'image/png', sizeBytes: 8 },
+      },
+    ],
     since: '0.1.0',
   }),
   'workspace.writeFile': method({

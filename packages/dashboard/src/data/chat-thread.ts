@@ -1,5 +1,6 @@
 import type { TurnResult } from '@gatehouse/client';
 import type { StoredMessage } from '@gatehouse/contract';
+import { makesFiles, pathsOf } from './made-files.ts';
 import { createStore, type Store } from './store.ts';
 
 /** A file attached to a message, already stored on the server. */
@@ -13,6 +14,8 @@ export interface ChatMessage {
   readonly attachments: readonly Attachment[];
   /** Tools that the agent used for this answer. */
   readonly tools: readonly string[];
+  /** Paths in the workspace of files that those made; undefined while only the server knows them. */
+  readonly made?: readonly string[] | undefined;
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
   /** Set for messages loaded from the server. */
   readonly turnId: string | undefined;
@@ -92,8 +95,10 @@ export function lastQuestion({ messages }: Thread): { readonly at: number; reado
 export function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let tools: string[] = [];
+  let made: string[] = [];
   for (const row of rows) {
     for (const call of row.toolCalls ?? []) tools.push(call.name);
+    if (row.role === 'tool' && makesFiles(row.toolName)) made.push(...pathsOf(row.content));
     if (row.role === 'tool' || (row.role === 'assistant' && row.content === '')) continue;
     messages.push({
       key: `stored-${row.seq}`,
@@ -102,13 +107,14 @@ export function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
       atMs: row.timestamp,
       attachments: row.attachments ?? [],
       tools: row.role === 'assistant' ? tools : [],
+      made: row.role === 'assistant' ? made : [],
       state: 'done',
       turnId: row.turnId,
       ...(row.feedback !== undefined && { rating: row.feedback.rating }),
       result: undefined,
       error: undefined,
     });
-    if (row.role === 'assistant' || row.role === 'user') tools = [];
+    if (row.role === 'assistant' || row.role === 'user') [tools, made] = [[], []];
   }
   return messages;
 }

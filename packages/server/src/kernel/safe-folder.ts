@@ -45,7 +45,12 @@ export async function listFolders(place: FolderPlace): Promise<readonly { readon
 /** Returns everything below a place that is not a folder, links not followed; stops, with `more`, beyond the bounds. Fails with `not_found`. */
 export async function readTree(
   place: FolderPlace,
-  bounds: { readonly maxEntries: number; readonly maxDepth: number },
+  bounds: {
+    readonly maxEntries: number;
+    readonly maxDepth: number;
+    /** Names that are left out, with everything below them. */
+    readonly skip?: (name: string) => boolean;
+  },
 ): Promise<{ readonly entries: readonly TreeEntry[]; readonly more: boolean }> {
   const entries: TreeEntry[] = [];
   let more = false;
@@ -61,6 +66,7 @@ export async function readTree(
         more = true;
         return;
       }
+      if (bounds.skip?.(name) === true) continue;
       const stat = await lstat(directory.at(name)).catch(() => undefined);
       if (stat === undefined) continue;
       if (stat.isDirectory()) below.push(name);

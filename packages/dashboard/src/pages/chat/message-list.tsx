@@ -1,4 +1,4 @@
-import { memo, useEffect, useMemo, useRef } from 'react';
+import { memo, Suspense, useEffect, useMemo, useRef } from 'react';
 import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime, minuteTime, money, percent, plural } from '../../data/format.ts';
@@ -6,12 +6,13 @@ import { useStore } from '../../data/store.ts';
 import { useAction } from '../../data/use-action.ts';
 import type { TurnCost } from '../../data/turn-costs.ts';
 import { activityKey, type ToolActivity } from '../../data/tool-activity.ts';
+import { makesFiles } from '../../data/made-files.ts';
+import { AttachmentList, MadeFiles, MadeFilesOfTurn, SpeakButton } from '../../lazy-pages.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { AnswerMarks } from './answer-marks.tsx';
-import { AttachmentList } from './attachment-list.tsx';
 import { ToolCalls, WaitingCalls } from './tool-calls.tsx';
 import { useFollowing } from './use-following.ts';
 
@@ -167,7 +168,8 @@ const Message = memo(function Message({
   readonly onRetry: (() => void) | undefined;
   readonly onEdit: (() => void) | undefined;
 }) {
-  const { role, text, state, atMs, attachments, tools, error, result } = message;
+  const { role, text, state, atMs, attachments, tools, made, error, result } = message;
+  const madeIn = calls.find(({ toolName, outcome }) => makesFiles(toolName) && outcome === 'ok')?.turnId;
   const named = message.turnId !== undefined ? { turnId: message.turnId } : result && { traceId: result.traceId };
   const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
   return (
@@ -180,9 +182,23 @@ const Message = memo(function Message({
         {tools.length > 0 && calls.length === 0 && <Badge>{`used ${[...new Set(tools)].join(', ')}`}</Badge>}
       </header>
       <div className="message-body">
-        {attachments.length > 0 && <AttachmentList attachments={attachments} />}
+        {attachments.length > 0 && (
+          <Suspense fallback={null}>
+            <AttachmentList attachments={attachments} />
+          </Suspense>
+        )}
         <ToolCalls calls={calls} />
         {text !== '' && <Markdown text={text} />}
+        {made !== undefined && made.length > 0 && (
+          <Suspense fallback={null}>
+            <MadeFiles agentId={agentId} paths={made} />
+          </Suspense>
+        )}
+        {made === undefined && state === 'done' && reference !== undefined && madeIn !== undefined && (
+          <Suspense fallback={null}>
+            <MadeFilesOfTurn agentId={agentId} reference={reference} turnId={madeIn} />
+          </Suspense>
+        )}
         {state === 'streaming' && <span className={text === '' ? 'typing' : 'typing inline'} aria-hidden="true" />}
         {failure !== undefined && (
           <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'Budget exceeded.' : undefined} onRetry={onRetry} />
@@ -227,6 +243,11 @@ const Message = memo(function Message({
               />
             )}
             {text !== '' && <CopyButton text={text} label="Copy" />}
+            {text !== '' && state === 'done' && (
+              <Suspense fallback={null}>
+                <SpeakButton agentId={agentId} text={text} />
+              </Suspense>
+            )}
             {onRetry !== undefined && failure === undefined && (
               <Button look="quiet" small icon="retry" onClick={onRetry}>
                 {state === 'stopped' ? 'Try again' : 'Ask again'}

@@ -1,8 +1,10 @@
 import type { StoredMessage } from '@gatehouse/contract';
-import { useEffect, useRef, useState } from 'react';
+import { Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { makesFiles, pathsOf } from '../../data/made-files.ts';
+import { AttachmentList, MadeFiles } from '../../lazy-pages.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
@@ -46,7 +48,7 @@ export function Messages({
         <ol className="history" ref={list}>
           {messages.map((message) => (
             <li key={message.seq} data-seq={message.seq} tabIndex={-1} className={message.seq === seq ? 'wanted' : undefined}>
-              <HistoryMessage message={message} onFork={() => onFork(message.seq)} />
+              <HistoryMessage message={message} agentId={page.data?.session.agentId ?? ''} onFork={() => onFork(message.seq)} />
             </li>
           ))}
         </ol>
@@ -70,8 +72,9 @@ export function Messages({
 
 const who: Readonly<Record<StoredMessage['role'], string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool' };
 
-function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; readonly onFork: () => void }) {
+function HistoryMessage({ message, agentId, onFork }: { readonly message: StoredMessage; readonly agentId: string; readonly onFork: () => void }) {
   const { seq, role, content, toolCalls, toolName, timestamp, attachments, feedback, turnId } = message;
+  const made = role === 'tool' && makesFiles(toolName) ? pathsOf(content) : [];
   return (
     <article aria-label={`Message ${seq}`}>
       <header>
@@ -105,7 +108,16 @@ function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; 
           → {call.name} {call.arguments}
         </p>
       ))}
-      {attachments !== undefined && <p className="hint">Attachments: {attachments.map(({ fileName, mediaId }) => fileName ?? mediaId).join(', ')}</p>}
+      {attachments !== undefined && attachments.length > 0 && (
+        <Suspense fallback={null}>
+          <AttachmentList attachments={attachments} />
+        </Suspense>
+      )}
+      {made.length > 0 && (
+        <Suspense fallback={null}>
+          <MadeFiles agentId={agentId} paths={made} />
+        </Suspense>
+      )}
     </article>
   );
 }

@@ -24,6 +24,8 @@ const pageHeaders: Readonly<Record<string, string>> = {
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data: blob:",
+    // Recordings are played from their bytes, because a player can't send the token.
+    "media-src 'self' blob:",
     "font-src 'self'",
     "connect-src 'self'",
     "frame-ancestors 'none'",

@@ -267,10 +267,15 @@ describe('permissions', () => {
     }
     expect((await call(`/media/${info.mediaId}`, bob.token, { method: 'DELETE' })).status).toBe(404);
     const list = async (token: string, query = '') => MediaList().parse(await (await call(`/media${query}`, token)).json());
-    expect(await list(bob.token)).toEqual({ media: [], total: 0 });
+    expect(await list(bob.token)).toEqual({ media: [], total: 0, totalBytes: 0 });
     const mine = await list(alice.token, '?limit=2');
     expect([mine.media[0], mine.media.length]).toEqual([info, 2]);
     expect((await list(alice.token, `?limit=1&offset=1`)).media).toEqual([mine.media[1]]);
+    expect((await list(alice.token, '?search=NOTHING-LIKE-IT')).total).toBe(0);
+    const typed = await list(alice.token, `?search=${encodeURIComponent(mine.media[0]?.contentType.toUpperCase() ?? '')}`);
+    expect(typed.media.map(({ mediaId }) => mediaId)).toContain(mine.media[0]?.mediaId);
+    expect(typed.totalBytes).toBeGreaterThan(0);
+    expect((await list(alice.token, `?search=${mine.media[1]?.mediaId}`)).media).toEqual([mine.media[1]]);
     expect((await list(admin.token)).total).toBe(mine.total);
     for (const query of ['?limit=0', '?limit=x', '?offset=-1', '?limit=201', '?owner=x'])
       expect([(await call(`/media${query}`, alice.token)).status, query]).toEqual([400, query]);

@@ -197,7 +197,7 @@ const noMedia: MediaLibrary = {
   remove: notThere,
   save: notThere,
   read: async () => undefined,
-  list: async () => ({ media: [], total: 0 }),
+  list: async () => ({ media: [], total: 0, totalBytes: 0 }),
 };
 
 const noResponse = () => Promise.reject(new AppError('not_found', 'Response not found'));

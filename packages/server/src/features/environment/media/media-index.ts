@@ -13,6 +13,9 @@ export interface Shelved {
   readonly listedAtMs: number;
   /** Undefined: kept for as long as all others. */
   readonly expiresAtMs?: number | undefined;
+  /** Searched with the id and the content type; undefined when the sidecar does not say. */
+  readonly fileName?: string | undefined;
+  readonly contentType?: string | undefined;
 }
 
 export interface Shelf {
@@ -53,11 +56,19 @@ export function createShelf(dir: string): Shelf {
         const stat = await statInside(dir, name);
         if (stat !== undefined && stat.mtimeMs < beforeMs) await removeInside(dir, name);
       } else if (!items.has(name) && MediaId.safeParse(name).success) {
-        const { owner, size, savedAt, expiresAt: expiresAtMs } = await readSidecar(dir, name);
+        const { owner, size, savedAt, expiresAt: expiresAtMs, fileName, contentType } = await readSidecar(dir, name);
         // A complete sidecar saves a second stat: at start there may be very many.
         const stat = size !== undefined && savedAt !== undefined ? { size, mtimeMs: savedAt } : await statInside(dir, name);
         if (stat !== undefined)
-          put(name, { owner, size: stat.size, savedAtMs: savedAt, listedAtMs: savedAt ?? Math.floor(stat.mtimeMs), expiresAtMs });
+          put(name, {
+            owner,
+            size: stat.size,
+            savedAtMs: savedAt,
+            listedAtMs: savedAt ?? Math.floor(stat.mtimeMs),
+            expiresAtMs,
+            fileName,
+            contentType,
+          });
       }
     }
   }

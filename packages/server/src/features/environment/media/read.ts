@@ -64,17 +64,21 @@ export async function readMediaFile({ dir, maxFileBytes }: Pick<ReadDeps, 'dir' 
 }
 
 /** Lists the media of the caller, for admins those of everyone, newest first. */
-export async function listMedia({ dir, clock, shelf }: ReadDeps, { limit, offset }: Parameters<MediaLibrary['list']>[0], call: CallContext) {
+export async function listMedia({ dir, clock, shelf }: ReadDeps, { limit, offset, search }: Parameters<MediaLibrary['list']>[0], call: CallContext) {
   const admin = isAdmin(call);
   const nowMs = clock.now();
+  const term = search?.toLowerCase();
   const mine = [...shelf.entries()].filter(
-    ([, { owner, expiresAtMs = Infinity }]) => expiresAtMs > nowMs && (admin || owner === call.identity.principalId),
+    ([id, { owner, expiresAtMs = Infinity, fileName = '', contentType = typeOfExtension(id) }]) =>
+      expiresAtMs > nowMs &&
+      (admin || owner === call.identity.principalId) &&
+      (term === undefined || [id, fileName, contentType].some((text) => text.toLowerCase().includes(term))),
   );
   const page = mine.toSorted(([a, x], [b, y]) => y.listedAtMs - x.listedAtMs || (a < b ? 1 : -1)).slice(offset, offset + limit);
   const media = await Promise.all(
     page.map(async ([id, { size, listedAtMs }]) => infoOf(id, await readSidecar(dir, id), { size, mtimeMs: listedAtMs })),
   );
-  return { media, total: mine.length };
+  return { media, total: mine.length, totalBytes: mine.reduce((sum, [, { size }]) => sum + size, 0) };
 }
 
 const isMissing = (error: unknown): boolean => error instanceof AppError && error.code === 'not_found';

@@ -41,7 +41,7 @@ export async function saveMediaFile({ dir, clock, shelf, uploads }: SaveDeps, up
     const mediaId = `${newId('md')}.${extension}`;
     const { expiresAtMs } = upload;
     await keep(dir, mediaId, draft, { ...about, owner, sha256: hash.digest('hex'), ...(expiresAtMs !== undefined && { expiresAt: expiresAtMs }) });
-    shelf.put(mediaId, { owner, size, savedAtMs: about.savedAt, listedAtMs: about.savedAt, expiresAtMs });
+    shelf.put(mediaId, { owner, size, savedAtMs: about.savedAt, listedAtMs: about.savedAt, expiresAtMs, fileName, contentType });
     return { mediaId, ...about };
   } catch (error) {
     throw storageFault(error);

@@ -18,7 +18,7 @@ interface FileMethodDeps {
   readonly taints: FileTaints;
 }
 
-type FileMethods = Pick<WorkspaceMethods, `workspace.${'readFile' | 'writeFile' | 'deleteFile' | 'listDir' | 'resetFile'}`>;
+type FileMethods = Pick<WorkspaceMethods, `workspace.${'readFile' | 'readBytes' | 'writeFile' | 'deleteFile' | 'listDir' | 'resetFile'}`>;
 
 /** Creates the handlers that read and change files of a workspace. */
 export function createFileMethods({ access, quota, taints }: FileMethodDeps): FileMethods {
@@ -32,6 +32,17 @@ export function createFileMethods({ access, quota, taints }: FileMethodDeps): Fi
         );
         if (bytes.includes(0) || !isUtf8(bytes)) throw new AppError('unsupported_media_type', 'The file is not UTF-8 text');
         return { content: bytes.toString(), sizeBytes: bytes.length };
+      });
+    },
+
+    'workspace.readBytes': async ({ agentId, filePath }, call) => {
+      const { workspaceDir } = access.reachable(agentId, call);
+      const path = readablePath('filePath', filePath);
+      return at('filePath', async () => {
+        const bytes = await readFileInside(workspaceDir, path, { maxBytes: workspaceLimits.binaryBytes }).catch(
+          tooLarge('File exceeds 8MB read limit'),
+        );
+        return { base64: bytes.toString('base64'), contentType: await contentTypeOf(bytes), sizeBytes: bytes.length };
       });
     },
 
@@ -100,6 +111,13 @@ export function createFileMethods({ access, quota, taints }: FileMethodDeps): Fi
         return { reset: true as const, fileName };
       }),
   };
+}
+
+/** Returns the type that the first bytes show. Untrusted input: any parser error means an unknown type. */
+async function contentTypeOf(bytes: Uint8Array): Promise<string> {
+  const { fileTypeFromBuffer } = await import('file-type');
+  const found = await fileTypeFromBuffer(bytes.subarray(0, 65_536)).catch(() => undefined);
+  return found?.mime.split(';')[0] ?? 'application/octet-stream';
 }
 
 function tooLarge(message: string): (error: unknown) => never {

@@ -9,7 +9,7 @@ import type { Quota } from './quota/quota.ts';
 import { setUp, statusOf } from './setup/set-up.ts';
 
 export type WorkspaceMethods = HandlersOf<
-  | `workspace.${'status' | 'readFile' | 'writeFile' | 'deleteFile' | 'listDir' | 'resetFile' | 'init'}`
+  | `workspace.${'status' | 'readFile' | 'readBytes' | 'writeFile' | 'deleteFile' | 'listDir' | 'resetFile' | 'init'}`
   | `workspace.git.${'status' | 'log' | 'diff' | 'commit' | 'restore'}`
 >;
 

@@ -57,6 +57,22 @@ describe('workspace methods', () => {
     expect(existsSync(join(dirOf(agentId), 'BOOTSTRAP.md'))).toBe(false);
   });
 
+  it('read any file as bytes, with the type that they show', async () => {
+    const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+    mkdirSync(join(dirOf(agentId), 'media'), { recursive: true });
+    writeFileSync(join(dirOf(agentId), 'media/a.txt'), png);
+    expect(await call('workspace.readBytes', { agentId, filePath: 'media/a.txt' })).toEqual({
+      base64: png.toString('base64'),
+      contentType: 'image/png',
+      sizeBytes: png.length,
+    });
+    writeFileSync(join(dirOf(agentId), 'media/b.html'), '<script>1</script>');
+    expect(await call('workspace.readBytes', { agentId, filePath: 'media/b.html' })).toMatchObject({ contentType: 'application/octet-stream' });
+    writeFileSync(join(dirOf(agentId), 'media/big.bin'), Buffer.alloc(8 * 1024 * 1024 + 1));
+    await expect(call('workspace.readBytes', { agentId, filePath: 'media/big.bin' })).rejects.toMatchObject({ code: 'payload_too_large' });
+    await expect(call('workspace.readBytes', { agentId, filePath: '.gatehouse/state.json' })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   it.for(['http', 'websocket'])('read, write, list and delete over %s', async (transport) => {
     const socket = transport === 'websocket' ? server.socket() : undefined;
     const client = socket ?? server.client;
