@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type FakeMedia, silentWav, startFakeMedia } from '@gatehouse/testkit/fake-media';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,15 +14,19 @@ describe.skipIf(chromiumPath === undefined)('files in the dashboard', () => {
   let product: Product;
   let browser: Browser;
   let media: FakeMedia;
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-handbook-'));
 
   beforeAll(async () => {
+    writeFileSync(join(folder, 'leave.md'), '# Leave\n\nLeave is requested two weeks ahead.\n\n# Tea\n\nThe kettle is descaled on Fridays.\n');
     media = await startFakeMedia();
     const compatible = { type: 'openai-compatible', baseUrl: `${media.url}/v1` };
     [product, browser] = await Promise.all([
       startProduct({
         config: {
           gateway: { tokens: scopedTokens },
-          agents: { default: { model: 'local/test-model', tools: { allow: ['image_generate'] } } },
+          agents: {
+            default: { model: 'local/test-model', tools: { allow: ['image_generate'] }, knowledge: { sources: [{ name: 'handbook', folder }] } },
+          },
           approvals: { rules: [{ tools: ['image_generate'], action: 'auto' }] },
           imageGen: { providers: [{ ...compatible, model: 'painter', pricePerImage: 0.02 }] },
           tts: { providers: [{ ...compatible, model: 'speaker', pricePerMillionCharacters: 1 }] },
@@ -32,6 +39,7 @@ describe.skipIf(chromiumPath === undefined)('files in the dashboard', () => {
     await browser?.[Symbol.asyncDispose]();
     await product?.[Symbol.asyncDispose]();
     await media?.[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   async function ask(page: Page, text: string): Promise<void> {
@@ -87,7 +95,7 @@ describe.skipIf(chromiumPath === undefined)('files in the dashboard', () => {
     await uploads.getByText('plan.csv').waitFor();
     await expect.poll(() => uploads.getByText('uploading').count()).toBe(0);
     await ask(page, 'What does the plan say?');
-    await page.getByRole('button', { name: 'Show the text of plan.csv' }).click();
+    await page.getByRole('button', { name: 'Show text of plan.csv' }).click();
     const dialog = page.getByRole('dialog', { name: 'plan.csv' });
     await dialog.getByRole('cell', { name: 'barley' }).waitFor();
     expect(complaints).toEqual([]);
@@ -119,6 +127,33 @@ describe.skipIf(chromiumPath === undefined)('files in the dashboard', () => {
     await expect.poll(() => player.evaluate((audio: HTMLAudioElement) => audio.duration)).toBeGreaterThan(0.1);
     await page.keyboard.press('Escape');
     expect(complaints).toEqual([]);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
+  });
+
+  test('knowledge is listed and searched, and a citation of an answer opens its page', async () => {
+    await using session = await logInTo(product, browser, product.token);
+    const { page, complaints } = session;
+    await openPage(page, 'Knowledge');
+    const source = page.getByRole('article', { name: 'handbook of default' });
+    await source.getByRole('button', { name: 'Compare now: handbook of default' }).click();
+    await source.getByText('1 file,').waitFor();
+    await page.getByRole('searchbox', { name: 'Search knowledge' }).fill('kettle descaled');
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    const found = page.getByRole('list', { name: 'Passages' }).getByRole('link', { name: 'leave.md, Tea' });
+    await found.waitFor();
+    const address = (await found.getAttribute('href')) ?? '';
+    expect(address).toMatch(/^\/knowledge\/kf_[0-9a-f]{32}\/2$/);
+    expect(complaints).toEqual([]);
+    const cited = address.replace('/knowledge/', 'knowledge:');
+    product.provider.queue({ text: `On Fridays ([leave.md, Tea](${cited})), not [there](knowledge:settings/1).` });
+    await page.goto(product.url);
+    await ask(page, 'When is the kettle descaled?');
+    await page.getByRole('link', { name: 'leave.md, Tea' }).click();
+    await page.getByRole('region', { name: 'Tea' }).getByText('descaled on Fridays').waitFor();
+    expect(new URL(page.url()).pathname).toBe(address);
+    expect(complaints).toEqual([]);
+    await page.goto(`${product.url}/knowledge`);
+    await source.waitFor();
     expect(await findingsInBothSchemes(page)).toEqual([]);
   });
 

@@ -19,6 +19,7 @@ import { addInboxCommand } from './commands/inbox.ts';
 import { addLogsCommand } from './commands/logs.ts';
 import { addMcpCommand } from './commands/mcp.ts';
 import { addMediaCommand } from './commands/media.ts';
+import { addKnowledgeCommand } from './commands/knowledge.ts';
 import { addMemoryCommand } from './commands/memory.ts';
 import { addModelsCommand } from './commands/models.ts';
 import { addProvidersCommand } from './commands/providers.ts';
@@ -73,6 +74,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addLogsCommand(program, io, setExit);
   addSessionsCommand(program, io);
   addContextCommand(program, io);
+  addKnowledgeCommand(program, io);
   addMemoryCommand(program, io);
   addUsageCommand(program, io);
   addAgentsCommand(program, io);

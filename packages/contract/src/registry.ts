@@ -17,6 +17,7 @@ import { gateway } from './methods/gateway.ts';
 import { graph } from './methods/graph.ts';
 import { heartbeat } from './methods/heartbeat.ts';
 import { inbox } from './methods/inbox.ts';
+import { knowledge } from './methods/knowledge.ts';
 import { lease } from './methods/lease.ts';
 import { link } from './methods/link.ts';
 import { mcp } from './methods/mcp.ts';
@@ -69,6 +70,7 @@ export const contract = {
   ...graph,
   ...heartbeat,
   ...inbox,
+  ...knowledge,
   ...lease,
   ...link,
   ...mcp,

@@ -25,6 +25,7 @@ export const lazyPages = {
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
   health: part(() => import('./pages/health/health-page.tsx')),
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
+  knowledge: part(() => import('./pages/knowledge/knowledge-page.tsx')),
   logs: part(() => import('./pages/logs/logs-page.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
   start: part(() => import('./pages/start/start-page.tsx')),
@@ -43,6 +44,7 @@ export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
 export const HealthPage = lazy(async () => ({ default: (await lazyPages.health()).HealthPage }));
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
+export const KnowledgePage = lazy(async () => ({ default: (await lazyPages.knowledge()).KnowledgePage }));
 export const LogsPage = lazy(async () => ({ default: (await lazyPages.logs()).LogsPage }));
 export const MadeFiles = lazy(async () => ({ default: (await lazyPages.files()).MadeFiles }));
 export const MadeFilesOfTurn = lazy(async () => ({ default: (await lazyPages.files()).MadeFilesOfTurn }));

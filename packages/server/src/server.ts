@@ -17,6 +17,8 @@ import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { deliverToInbox } from './transactions/deliver-message.ts';
 import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
+import { wireKnowledge } from './wiring/knowledge.ts';
+import type { PictureReader } from './features/environment/documents/api.ts';
 import { wireBrowser } from './wiring/browser.ts';
 import { type Channels, wireChannels, wireOutbox } from './wiring/channels.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
@@ -66,6 +68,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     stops: new Late<Stops>('stops'),
     delegation: new Late<Delegation>('delegation'),
     channels: new Late<Channels>('channels'),
+    pictures: new Late<PictureReader>('pictures'),
   };
 
   const events = building.use(await createEvents(core('events')));
@@ -108,7 +111,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   const { web, skills, mcp, workspace, approvals, shell, openedJail } = tooling;
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, late.tools.value.current());
-  const documents = wireDocuments(assembly, { media: media.api, workspace });
+  const documents = wireDocuments(assembly, { media: media.api, workspace, pictures: late.pictures });
+  const knowledge = wireKnowledge(assembly, { agents: agents.api, documents: documents.api, web, memory: memory.index });
   const conversations = wireConversations(assembly, {
     ...late,
     agents: agents.api,
@@ -141,8 +145,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     traces: foundation.kept.api,
   });
   const multimodal = wireMultimodal(assembly, { agents: agents.api, models, work: budgets.work, media: media.api, tooling, channels: late.channels });
+  late.pictures.set(multimodal.pictures);
   const browser = wireBrowser(assembly, { agents: agents.api, tooling });
-  const ownTools = { memory: memory.tools, sessions, background: background.tool, documents: documents.tool, multimodal, browser };
+  const ownTools = { memory: memory.tools, sessions, background: background.tool, documents: documents.tool, multimodal, browser, knowledge };
   late.tools.set(wireToolSet(assembly, { foundation, tooling, ...ownTools, ...late }));
   late.rootTurns.set(createRootTurns({ turns, background: background.api, commands: shell.background, approvals, keptLanes }));
   const unattended = late.unattended.set(
@@ -267,6 +272,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...documents.methods,
     ...multimodal.methods,
     ...browser.methods,
+    ...knowledge.methods,
     ...workspace.methods,
     ...mcp.methods,
     ...context.methods,

@@ -16,7 +16,9 @@ import {
 import { forgetSkill, keepSkill, saveStats } from '../../../packages/server/src/features/knowledge/skills/store.ts';
 import { commitTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
 import { failReview, keepReview } from '../../../packages/server/src/transactions/review-conversation.ts';
-import { atMs, count, differs, driver, type Driver, namesOf, principalId, quote, type Side, valueOf, liveBoot } from './driver.ts';
+import { atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, type Side, valueOf, liveBoot } from './driver.ts';
+import { type PutKnowledgeFile, removeKnowledgeFiles, touchKnowledgeFile } from '../../../packages/server/src/features/knowledge/sources/store.ts';
+import { putKnowledgeFile } from '../../../packages/server/src/transactions/put-knowledge-file.ts';
 import { memoryOf, messagesOf, turnOf } from './rows.ts';
 
 interface Round {
@@ -110,6 +112,59 @@ const memories: Driver<Round & { readonly seq: number }, Kept> = {
   },
 };
 
+/** A file of a knowledge source that both replace, touch and remove. */
+const sources: Driver<Round, null> = {
+  name: 'knowledge sources',
+  async prepare(db, names) {
+    for (const index of [0, 1]) await db.write(putKnowledgeFile, knowledgeFileOf(names, index, 'prepared', 2));
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    await writer.race([
+      () => writer.write(putKnowledgeFile, knowledgeFileOf(names, 0, `by-${side}`, 3)),
+      () => writer.write(touchKnowledgeFile, { fileId: names.id('kf', 0), stamp: `touched by ${side}` }),
+      () => writer.write(removeKnowledgeFiles, { fileIds: [names.id('kf', 1)] }),
+    ]);
+    return null;
+  },
+  async check(look, { round }) {
+    const names = namesOf(round);
+    const passagesOf = (index: number) =>
+      look(`select count(*) as count from knowledge_passage join memory on memory.id = memory_id where file_id = ${quote(names.id('kf', index))}`);
+    const [[kept], [removed]] = [await passagesOf(0), await passagesOf(1)];
+    const [texts] = await look(`select count(*) as count from memory where agent_id = ${quote(`knowledge:${names.id('agent', 0)}`)}`);
+    return [
+      ...differs('passages of a file that both replaced', kept?.['count'], 3),
+      ...differs('passages of a file that both removed', removed?.['count'], 0),
+      ...differs('entries of the search index', texts?.['count'], 3),
+    ];
+  },
+};
+
+function knowledgeFileOf(names: Names, index: number, by: string, count: number): PutKnowledgeFile {
+  const file = {
+    id: names.id('kf', index),
+    agentId: names.id('agent', 0),
+    source: 'handbook',
+    place: '/srv/handbook',
+    path: `${index}.md`,
+    stamp: by,
+    digest: by,
+    sizeBytes: 1,
+    passages: count,
+    problem: null,
+    indexedAtMs: atMs,
+  };
+  const passages = Array.from({ length: count }, (_, at) => ({
+    id: names.id(`kp-${by}`, `${index}-${at}`),
+    content: 'head\ntext',
+    part: 1,
+    label: '',
+  }));
+  return { file, owner: `knowledge:${file.agentId}`, trusted: false, passages };
+}
+
 /** Skills and files under the same names. */
 const files: Driver<Round, null> = {
   name: 'skills and files',
@@ -158,4 +213,4 @@ const files: Driver<Round, null> = {
   },
 };
 
-export const knowledgeDrivers = [driver(memories), driver(files)];
+export const knowledgeDrivers = [driver(memories), driver(sources), driver(files)];

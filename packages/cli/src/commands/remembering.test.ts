@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
@@ -116,6 +116,22 @@ test('memory: store, search, browse, show, export, stats and delete', async () =
   expect((await session.run('memory', 'delete', id, '00000000-0000-4000-8000-000000000000', '-y')).out).toBe('Deleted 1 memories; 1 not found.\n');
   expect(await session.run('memory', 'flush', '-y')).toMatchObject({ code: 2, err: expect.stringContaining('--agent') });
   expect((await session.run('memory', 'flush', '--agent', 'default', '-y')).out).toBe('Flushed 1 memories of default.\n');
+});
+
+test('knowledge: list, search, read and refresh', async () => {
+  await using session = await open();
+  expect((await session.run('knowledge')).out).toBe('No sources.\n');
+  const folder = join(session.user.dir, 'handbook');
+  await mkdir(folder);
+  await writeFile(join(folder, 'tea.md'), '# Tea\n\nThe kettle is descaled on Fridays.\n');
+  await session.server.client.call('agents.update', { agentId: 'default', config: { knowledge: { sources: [{ name: 'handbook', folder }] } } });
+  expect((await session.run('knowledge', 'refresh', 'default', 'handbook')).out).toBe('Started.\n');
+  await expect
+    .poll(async () => (await session.run('knowledge', 'search', 'kettle', 'descaled')).out, { timeout: 20_000 })
+    .toContain('tea.md, Tea  (kf_');
+  const [file = ''] = /kf_[0-9a-f]{32}/.exec((await session.run('knowledge', 'search', 'kettle', 'descaled')).out) ?? [];
+  expect((await session.run('knowledge', 'read', file, '1')).out).toContain('descaled on Fridays');
+  expect(cells((await session.run('knowledge', 'list')).out)[1]?.slice(0, 5)).toEqual(['default', 'handbook', 'ready', '1', '1']);
 });
 
 test('memory: review and lifecycle report what they did, and ask before sweeping', async () => {

@@ -334,6 +334,53 @@ const AgentSkills = once(() =>
   }),
 );
 
+const KnowledgeSource = once(() =>
+  z
+    .strictObject({
+      name: z
+        .string()
+        .regex(/^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/, 'expected small letters, digits and hyphens')
+        .describe('Short name, unique for the agent; the model and people select the source by it.'),
+      folder: z
+        .string()
+        .min(2)
+        .max(4096)
+        .regex(/^(?:\/|[A-Za-z]:[\\/])/, 'expected an absolute path')
+        .optional()
+        .describe('A folder of this machine, with everything below it. Links in it are not followed.'),
+      site: z
+        .url({ protocol: /^https?$/ })
+        .max(2048)
+        .optional()
+        .describe('Address of a public page: it and the pages that it leads to, at the same host and below the same path.'),
+      trusted: z
+        .boolean()
+        .default(false)
+        .describe('Only you write there: its text does not count as text from outside. Otherwise it is fenced and taints the turn.'),
+      maxFiles: z.int().min(1).max(50_000).default(10_000).describe('Files that are indexed, the first ones by name; of a site at most 500 pages.'),
+      everyMinutes: z
+        .int()
+        .min(1)
+        .max(10_080)
+        .default(15)
+        .describe('Minutes between two comparisons with the index, in addition to those after notices of the system; for a site at least 60.'),
+    })
+    .refine(({ folder, site }) => (folder === undefined) !== (site === undefined), 'expected either `folder` or `site`')
+    .meta({ id: 'KnowledgeSource' }),
+);
+
+/** What an agent answers from, beyond its memories and workspace. */
+export const AgentKnowledge = once(() =>
+  z.strictObject({
+    sources: z
+      .array(KnowledgeSource())
+      .max(32)
+      .refine((sources) => new Set(sources.map(({ name }) => name)).size === sources.length, 'expected different names')
+      .default([])
+      .describe('Folders and sites whose text is indexed and searched with the tool `knowledge_search`.'),
+  }),
+);
+
 /** One agent, as written under `agents.<id>` in config.yaml and as taken by `agents.create`. */
 export const AgentConfig = z
   .strictObject({
@@ -395,6 +442,7 @@ export const AgentConfig = z
     ),
     cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("Requested retention of the prefix in the provider's prompt cache."),
     memory: section(AgentMemory, absent.memory).describe('What the agent remembers over conversations.'),
+    knowledge: section(AgentKnowledge, absent.knowledge).describe('Folders and sites that the agent answers from.'),
     session: section(AgentSessions, absent.session).describe('Conversations of this agent.'),
     heartbeat: section(AgentHeartbeat, absent.heartbeat).describe(
       'Heartbeats: the agent checks its checklist (HEARTBEAT.md) and new events on its own.',

@@ -8,6 +8,15 @@ export function safeLink(href: string): string | undefined {
   return allowedSchemes.has(url.protocol) ? url.href : undefined;
 }
 
+/**
+ * Returns the page of the dashboard that shows a cited passage of a knowledge source: the only page that a model can link to, because
+ * it only reads.
+ */
+export function citedPage(href: string): string | undefined {
+  const [, fileId, part] = /^knowledge:(kf_[0-9a-f]{32})\/(\d{1,6})$/.exec(href) ?? [];
+  return fileId === undefined ? undefined : `/knowledge/${fileId}/${part}`;
+}
+
 /** Returns the host or mail address that shows where a link leads. */
 export function linkHost(href: string): string {
   const url = new URL(href);

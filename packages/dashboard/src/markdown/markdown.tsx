@@ -2,7 +2,8 @@ import type { MarkedToken, Token, Tokens } from 'marked';
 import { memo, type ReactNode, useState } from 'react';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { createBlockParser } from './blocks.ts';
-import { linkHost, safeLink } from './links.ts';
+import { PageLink } from '../ui/link.tsx';
+import { citedPage, linkHost, safeLink } from './links.ts';
 
 /** Deeper nesting is rendered as plain text, so that a message can't exhaust the stack. */
 const maxDepth = 24;
@@ -95,6 +96,8 @@ function Heading({ level, children }: { readonly level: number; readonly childre
 }
 
 function Link({ href, children }: { readonly href: string; readonly children: ReactNode }) {
+  const cited = citedPage(href);
+  if (cited !== undefined) return <PageLink to={cited}>{children}</PageLink>;
   const safe = safeLink(href);
   if (safe === undefined) return <span>{children}</span>;
   return (

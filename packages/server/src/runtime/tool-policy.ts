@@ -3,7 +3,21 @@ import { deferTools, discoverToolName } from './discovery.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
 
-const coding = ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch', 'exec', 'process', 'terminal', 'orchestrate', 'read_document'];
+const coding = [
+  'read',
+  'edit',
+  'write',
+  'grep',
+  'find',
+  'ls',
+  'apply_patch',
+  'exec',
+  'process',
+  'terminal',
+  'orchestrate',
+  'read_document',
+  'knowledge_search',
+];
 const supervisor = [
   'agents_manage',
   'obs_query',
@@ -24,7 +38,7 @@ const profiles: Readonly<Record<AgentConfig['tools']['profile'], readonly string
   none: [],
   minimal: ['read', 'write', 'skill'],
   coding: [...coding, 'skill'],
-  messaging: ['message', 'session_status', 'skill', 'read_document', ...media],
+  messaging: ['message', 'session_status', 'skill', 'read_document', 'knowledge_search', ...media],
   supervisor,
   full: 'all',
 };
@@ -32,6 +46,7 @@ const profiles: Readonly<Record<AgentConfig['tools']['profile'], readonly string
 const groups: Readonly<Record<string, readonly string[]>> = {
   coding,
   documents: ['read_document'],
+  knowledge: ['knowledge_search'],
   files: ['read', 'edit', 'write', 'grep', 'find', 'ls', 'apply_patch'],
   shell: ['exec', 'process', 'terminal', 'orchestrate'],
   web: ['web_fetch', 'web_search', 'browser'],

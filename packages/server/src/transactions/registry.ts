@@ -57,6 +57,8 @@ import { inboxOperations } from '../features/unattended/inbox/store.ts';
 import { mcpMigrations } from '../features/agents/mcp/migrations.ts';
 import { authorizationOperations } from '../features/agents/mcp/authorization/authorization-store.ts';
 import { mcpOperations } from '../features/agents/mcp/store.ts';
+import { knowledgeMigrations } from '../features/knowledge/sources/migrations.ts';
+import { knowledgeOperations } from '../features/knowledge/sources/store.ts';
 import { browserMigrations } from '../features/environment/browser/migrations.ts';
 import { browserOperations } from '../features/environment/browser/store.ts';
 import { browseOperations } from '../features/knowledge/memory/entries/browse-store.ts';
@@ -140,6 +142,7 @@ import { sweepOperations } from '../features/delegation/subagents/run/sweep-stor
 import { injectSteer, replaceRun } from './steer-run.ts';
 import { deliverAnnouncement, takeAnnouncement } from './deliver-announcements.ts';
 import { writeAudit } from '../kernel/audit.ts';
+import { putKnowledgeFile } from './put-knowledge-file.ts';
 import { auditMigrations } from '../kernel/db/audit.ts';
 import type { Migration, Operation } from '../kernel/db/operation.ts';
 
@@ -252,6 +255,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   waitingOfRun,
   ...mcpOperations,
   ...browserOperations,
+  ...knowledgeOperations,
+  putKnowledgeFile,
   ...authorizationOperations,
   ...heartbeatOperations,
   beginBeat,
@@ -313,6 +318,7 @@ export const migrations: readonly Migration[] = [
   ...sessionSendMigrations,
   ...mcpMigrations,
   ...browserMigrations,
+  ...knowledgeMigrations,
   ...heartbeatMigrations,
   ...receiptMigrations,
   ...webhookMigrations,

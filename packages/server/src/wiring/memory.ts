@@ -32,5 +32,7 @@ export async function wireMemory({ building, core }: Assembly, wired: MemoryWiri
     tools: createMemoryTools({ methods: memory.methods, api: memory.api }),
     recall: life.recall,
     life: life.api,
+    /** The search index, for text that is not a memory. */
+    index: { search: memory.api, stored: memory.stored },
   };
 }

@@ -144,6 +144,7 @@ export interface ToolSetWiring {
   readonly documents: Tool;
   readonly multimodal: { readonly tools: () => readonly Tool[] };
   readonly browser: { readonly tools: () => readonly Tool[] };
+  readonly knowledge: { readonly tools: () => readonly Tool[] };
   readonly unattended: Late<Unattended>;
   readonly delegation: Late<Delegation>;
   readonly channels: Late<Channels>;
@@ -168,6 +169,7 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics }, to
       skills.api.tools,
       deps.multimodal.tools,
       deps.browser.tools,
+      deps.knowledge.tools,
       () => deps.unattended.value.tools,
       () => deps.delegation.value.tools(),
       () => deps.channels.value.tools(),

@@ -16,7 +16,7 @@ export function DocumentText({ mediaId, name, contentType }: { readonly mediaId:
   if (!readable.test(contentType)) return null;
   return (
     <>
-      <Button small look="quiet" label={`Show the text of ${name}`} onClick={() => setOpen(true)}>
+      <Button small look="quiet" label={`Show text of ${name}`} onClick={() => setOpen(true)}>
         Show text
       </Button>
       {isOpen && (

@@ -1,4 +1,6 @@
-import type { CallContext } from '../../../kernel/call-context.ts';
+import type { ReadingCall } from './vision.ts';
+
+export type { PictureReader, ReadingCall } from './vision.ts';
 
 /** Part of a document that can be cited: a page, a sheet, a slide, a chapter, or the text below a heading. */
 export interface DocumentPart {
@@ -15,6 +17,8 @@ export interface DocumentText {
   readonly truncated: boolean;
   /** Pages of a PDF, including those that were not read. */
   readonly pageCount?: number | undefined;
+  /** Pages of a PDF without text, which are probably scanned. */
+  readonly scannedPages?: readonly number[] | undefined;
   /** What a reader must know: pages without text, a hidden sheet. */
   readonly notes: readonly string[];
 }
@@ -30,9 +34,10 @@ export interface DocumentFile {
 export interface DocumentsApi {
   /**
    * Returns the text of a file, off the main thread. Fails with `unsupported_media_type` for types that are not documents, `invalid_params` for
-   * encrypted and broken files, `payload_too_large` and `timeout` beyond the limits.
+   * encrypted and broken files, `payload_too_large` and `timeout` beyond the limits. Scanned pages and images are read by a model that sees,
+   * if there is one, within the budgets of the agent.
    */
-  extract(file: DocumentFile, call: Pick<CallContext, 'identity' | 'signal'>): Promise<DocumentText>;
+  extract(file: DocumentFile, call: ReadingCall): Promise<DocumentText>;
   /** Joins parts to a text with their labels as headings. */
   join(document: DocumentText): string;
   /** Returns a document for a model: facts and its text, of a long one the outline and the beginning. `more`: how the model reads the rest. */

@@ -8,13 +8,15 @@ const request = { bytes: Buffer.from('hello'), extension: 'txt', limits: { maxCh
 const thread = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`);
 
 test('reads a document in its own thread', async () => {
-  const read = createDocumentReader(createStepClock());
+  const { read } = createDocumentReader(createStepClock());
   expect(await read(request, call)).toEqual({ mimeType: 'text/plain', parts: [{ label: '', text: 'hello' }], truncated: false, notes: [] });
 });
 
 test('stops a thread that takes too long, without holding the event loop', async () => {
   const clock = createStepClock();
-  const failed = createDocumentReader(clock, thread('for (;;);'))(request, call).catch((error: unknown) => error);
+  const failed = createDocumentReader(clock, thread('for (;;);'))
+    .read(request, call)
+    .catch((error: unknown) => error);
   await expect.poll(() => clock.pending()).toBeGreaterThan(0);
   clock.advance(5000);
   expect(await failed).toMatchObject({ code: 'timeout' });
@@ -22,14 +24,14 @@ test('stops a thread that takes too long, without holding the event loop', async
 
 test('stops a thread when its caller leaves', async () => {
   const caller = new AbortController();
-  const reading = createDocumentReader(createStepClock(), thread('for (;;);'))(request, { ...call, signal: caller.signal });
+  const reading = createDocumentReader(createStepClock(), thread('for (;;);')).read(request, { ...call, signal: caller.signal });
   caller.abort();
   await expect(reading).rejects.toMatchObject({ code: 'cancelled' });
 });
 
 test('bounds the memory of a thread', async () => {
   const hungry = thread('const kept = []; for (;;) kept.push(new Array(1e5).fill(kept.length));');
-  await expect(createDocumentReader(createStepClock(), hungry)(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
+  await expect(createDocumentReader(createStepClock(), hungry).read(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
 });
 
 test('keeps texts within its bounds and drops those used longest ago', () => {

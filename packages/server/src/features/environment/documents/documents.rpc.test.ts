@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { MediaInfo } from '@gatehouse/contract';
 import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makePdf, makeZip, paragraph, wordOf } from './testing/make-files.ts';
+import { makePdf, makeScannedPdf, makeZip, paragraph, wordOf } from './testing/make-files.ts';
 
 let provider: FakeProvider;
 let server: TestServer;
@@ -15,9 +15,19 @@ beforeAll(async () => {
   server = await startTestServer({
     homeDir,
     config: {
-      providers: { fake: { type: 'openai-compatible', baseUrl: provider.url, models: [{ id: 'one', cost: { input: 1, output: 1 } }] } },
+      providers: {
+        fake: {
+          type: 'openai-compatible',
+          baseUrl: provider.url,
+          models: [
+            { id: 'one', cost: { input: 1, output: 1 } },
+            { id: 'sees', input: ['text', 'image'], cost: { input: 1000, output: 1000 } },
+          ],
+        },
+      },
       agents: { default: { model: 'fake/one', tools: { profile: 'full' } } },
-      documents: { maxFileBytes: 200_000, maxCharacters: 60_000 },
+      documents: { maxFileBytes: 400_000, maxCharacters: 60_000, maxScannedPages: 3 },
+      media: { vision: { models: ['fake/sees'] } },
     },
   });
 });
@@ -88,12 +98,51 @@ describe('media.test.document', () => {
     ['encrypted', makeZip([{ name: 'word/document.xml', content: 'x', flags: 1 }]), 'invalid_params', /file: The document is encrypted/],
     ['broken', Buffer.from('%PDF-1.7\n'), 'invalid_params', /file: The document is a broken PDF/],
     ['unsupported', Buffer.from([1, 0]), 'unsupported_media_type', /cannot be extracted/],
-    ['too large', Buffer.alloc(200_001, 32), 'payload_too_large', /documents.maxFileBytes/],
+    ['too large', Buffer.alloc(400_001, 32), 'payload_too_large', /documents.maxFileBytes/],
   ])('refuses what is %s and says why', async (_what, bytes, code, message) => {
     await expect(server.client.call('media.test.document', { file: file(bytes) })).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
     });
+  });
+});
+
+describe('a scanned document', () => {
+  const visionCalls = async () => {
+    const { rows } = await server.client.call('usage.report', { groupBy: ['operation'] });
+    return rows.find(({ keys }) => keys[0] === 'vision');
+  };
+
+  test('is read page by page by the model that sees, once, and booked', async () => {
+    const id = await upload(makeScannedPdf(5, { width: 200, height: 300 }), 'scan.pdf');
+    for (const page of [1, 2, 3]) provider.queue({ text: `Text of page ${page}`, usage: { input: 100, output: 10 } });
+    const { text, notes, pageCount } = await extract(id);
+    expect(pageCount).toBe(5);
+    for (const page of [1, 2, 3]) expect(text).toContain(`## Page ${page}\n\nText of page ${page}`);
+    expect(notes).toContain('Read from pictures by a model: pages 1, 2, 3.');
+    expect(notes?.some((note) => note.includes('probably scanned'))).toBe(true);
+    const asked = provider.requests.at(-1)?.body;
+    expect(asked).toMatchObject({ model: 'sees' });
+    expect(JSON.stringify(asked)).toContain('data:image/png;base64,');
+    expect(await visionCalls()).toMatchObject({ calls: 3, inputTokens: 300 });
+    expect((await extract(id)).text).toBe(text);
+    expect(await visionCalls()).toMatchObject({ calls: 3 });
+  });
+
+  test('keeps what was read when a page fails, and reads the rest the next time', async () => {
+    const id = await upload(makeScannedPdf(2, { width: 210, height: 300 }), 'half.pdf');
+    provider.queue({ text: 'First page' }, { status: 400, error: { message: 'not this picture' } });
+    const half = await extract(id);
+    expect(half.text).toContain('First page');
+    expect(half.notes?.join(' ')).toMatch(/Further scanned pages were not read: .*not this picture/);
+    provider.queue({ text: 'First page' }, { text: 'Second page' });
+    expect((await extract(id)).text).toContain('Second page');
+  });
+
+  test('an image is read as one', async () => {
+    const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+    provider.queue({ text: 'A receipt over 12 euros.' });
+    expect(await extract(await upload(png, 'receipt.png'))).toMatchObject({ mimeType: 'image/png', text: expect.stringContaining('12 euros') });
   });
 });
 

@@ -1,4 +1,3 @@
-import type { CallContext } from '../../../kernel/call-context.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Live } from '../../../kernel/config/live.ts';
@@ -8,12 +7,16 @@ import type { MediaApi } from '../media/api.ts';
 import type { FileTaints } from '../workspace/api.ts';
 import { type DocumentFile, type DocumentsApi, type DocumentText, documentTypes } from './api.ts';
 import type { DocumentsConfig } from './config.ts';
-import { createDocumentReader, type ReadInThread } from './document-reader.ts';
+import { createDocumentReader, type DocumentReader } from './document-reader.ts';
 import { createDocumentMethods, type DocumentMethods } from './methods.ts';
 import { joinParts, printFacts, showDocument } from './shown.ts';
 import { createDocumentSources } from './sources.ts';
 import { TextCache } from './text-cache.ts';
 import { createReadDocumentTool } from './tool.ts';
+import { imageType, isPicture, type PictureReader, type ReadingCall, withScans } from './vision.ts';
+
+/** Pixels of the longest side of a scanned page: small print stays readable. */
+const scanSide = 1_800;
 
 export interface DocumentsDeps {
   readonly clock: Clock;
@@ -23,6 +26,7 @@ export interface DocumentsDeps {
   readonly taints: Pick<FileTaints, 'isTainted'>;
   /** Whether a path names a file of the daemon in a workspace. */
   readonly isInternal: (path: string) => boolean;
+  readonly pictures: PictureReader;
 }
 
 export interface Documents {
@@ -32,22 +36,75 @@ export interface Documents {
 }
 
 /** Text of documents: for methods, for agents, and for attachments that a model cannot read. */
-export function createDocuments({ clock, config, media, egress, taints, isInternal }: DocumentsDeps): Documents {
+export function createDocuments({ clock, config, media, egress, taints, isInternal, pictures }: DocumentsDeps): Documents {
   const cache = new TextCache();
-  let reader: ReadInThread | undefined;
+  let reader: DocumentReader | undefined;
 
-  async function extract({ bytes, fileName, param }: DocumentFile, call: Pick<CallContext, 'identity' | 'signal'>): Promise<DocumentText> {
-    const { maxFileBytes, maxCharacters, maxPages, timeoutMs } = config.current;
+  async function extract({ bytes, fileName, param }: DocumentFile, call: ReadingCall): Promise<DocumentText> {
+    const { maxFileBytes, maxCharacters, maxPages, maxScannedPages, timeoutMs } = config.current;
     if (bytes.byteLength > maxFileBytes)
       throw new AppError('payload_too_large', `${param ?? 'The document'}: larger than ${maxFileBytes} bytes (documents.maxFileBytes)`);
     const extension = /\.([A-Za-z0-9]{1,10})$/.exec(fileName ?? '')?.[1]?.toLowerCase();
-    const key = `${await digest(bytes)} ${extension ?? ''} ${maxCharacters} ${maxPages}`;
+    const digested = await digest(bytes);
+    const key = `${digested} ${extension ?? ''} ${maxCharacters} ${maxPages}`;
+    const seesPictures = maxScannedPages > 0 && pictures.canRead(call);
+    if (seesPictures && isPicture(bytes)) return readPicture(bytes, `${digested} picture`, call);
+    const known = cache.get(key);
+    reader ??= createDocumentReader(clock);
+    const document = known ?? (await reader.read({ bytes, extension, limits: { maxCharacters, maxPages }, timeoutMs, param }, call));
+    if (known === undefined) cache.set(key, document);
+    const pages = (document.scannedPages ?? []).slice(0, maxScannedPages);
+    if (!seesPictures || pages.length === 0) return document;
+    return readScanned({ document, bytes, pages, timeoutMs, key: `${key} scans ${maxScannedPages}` }, call);
+  }
+
+  async function readPicture(bytes: Uint8Array, key: string, call: ReadingCall): Promise<DocumentText> {
     const known = cache.get(key);
     if (known !== undefined) return known;
-    reader ??= createDocumentReader(clock);
-    const document = await reader({ bytes, extension, limits: { maxCharacters, maxPages }, timeoutMs, param }, call);
+    const text = await pictures.read(bytes, 'image', call);
+    const document = {
+      mimeType: imageType(bytes),
+      parts: text === '' ? [] : [{ label: 'Image', text }],
+      truncated: false,
+      notes: ['Read by a model that sees.'],
+    };
     cache.set(key, document);
     return document;
+  }
+
+  /** Pages are read one after the other. When one fails, those before it are kept, and what is missing is said. */
+  async function readScanned(
+    {
+      document,
+      bytes,
+      pages,
+      timeoutMs,
+      key,
+    }: {
+      readonly document: DocumentText;
+      readonly bytes: Uint8Array;
+      readonly pages: readonly number[];
+      readonly timeoutMs: number;
+      readonly key: string;
+    },
+    call: ReadingCall,
+  ): Promise<DocumentText> {
+    const known = cache.get(key);
+    if (known !== undefined) return known;
+    const read: { page: number; text: string }[] = [];
+    let failure: string | undefined;
+    try {
+      const scans = (await reader?.scan({ bytes, pages, maxSide: scanSide, timeoutMs }, call)) ?? [];
+      for (const { page, png } of scans) read.push({ page, text: await pictures.read(png, 'page', call) });
+    } catch (error) {
+      call.signal.throwIfAborted();
+      if (!(error instanceof AppError) || error.code === 'internal') throw error;
+      failure = error.message;
+    }
+    const whole = read.length === 0 ? document : withScans(document, read);
+    if (failure !== undefined) return { ...whole, notes: [...whole.notes, `Further scanned pages were not read: ${failure}`] };
+    cache.set(key, whole);
+    return whole;
   }
 
   const api: DocumentsApi = {

@@ -10,6 +10,8 @@ import type { MultimodalApi } from './api.ts';
 import type { MultimodalConfig } from './config.ts';
 import { createEngine, type EngineDeps } from './engine.ts';
 import { createMethods, type MethodsDeps, type MultimodalMethods } from './methods.ts';
+import type { PictureReader } from '../documents/api.ts';
+import { createPictureReader } from './pictures/picture-reader.ts';
 import { createFitPicture } from './pictures/shrink.ts';
 import { createSources, type SourcesDeps } from './sources.ts';
 import { createLocalPrograms } from './speech/local-programs.ts';
@@ -33,6 +35,8 @@ export interface MultimodalDeps
 export interface Multimodal extends Disposable {
   readonly methods: MultimodalMethods;
   readonly api: MultimodalApi;
+  /** Reads scanned pages and images of documents. */
+  readonly pictures: PictureReader;
   /** Those of what is configured. */
   readonly tools: () => readonly Tool[];
 }
@@ -107,6 +111,7 @@ export function createMultimodal(deps: MultimodalDeps): Multimodal {
         return config.current.transcription.autoTranscribe && config.current.transcription.providers.length > 0;
       },
     },
+    pictures: createPictureReader({ vision, agents, config: visionConfig, defaultAgentOf: deps.defaultAgentOf }),
     [Symbol.dispose]: () => files[Symbol.dispose](),
   };
 }

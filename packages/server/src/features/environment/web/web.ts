@@ -5,7 +5,7 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { FenceText } from '../../../runtime/fence.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { LinksConfig, WebSearchConfig } from './config.ts';
-import { createFetchPage } from './pages/fetch-page.ts';
+import { createFetchPage, type FetchPage } from './pages/fetch-page.ts';
 import { createWebFetchTool } from './pages/fetch-tool.ts';
 import { createProcessLinks } from './pages/links.ts';
 import { createPageReader } from './pages/page-reader.ts';
@@ -27,6 +27,7 @@ export interface Web {
   /** `web_fetch` and `web_search`. */
   readonly tools: readonly Tool[];
   readonly methods: HandlersOf<'link.process'>;
+  readonly fetchPage: FetchPage;
 }
 
 /** Web access: two tools, and `link.process`. */
@@ -35,6 +36,7 @@ export function createWeb({ clock, search, links, env, egressFor, fence }: WebDe
   const processLinks = createProcessLinks({ config: links, fetchPage, fence });
   const currentSearch = derived(search, (config) => createWebSearch(config, env, egressFor));
   return {
+    fetchPage,
     tools: [createWebFetchTool(fetchPage), createWebSearchTool(currentSearch)],
     methods: {
       async 'link.process'({ text, maxLinks }, { signal }) {

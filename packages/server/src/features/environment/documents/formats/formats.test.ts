@@ -1,6 +1,18 @@
-import { gzipSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { epubOf, makePdf, makeTar, makeZip, openDocumentOf, paragraph, slidesOf, wordOf, wordXml, workbookOf } from '../testing/make-files.ts';
+import {
+  epubOf,
+  makePdf,
+  makeTar,
+  makeZip,
+  openDocumentOf,
+  pdfOfStream,
+  paragraph,
+  slidesOf,
+  wordOf,
+  wordXml,
+  workbookOf,
+} from '../testing/make-files.ts';
 import { joinParts } from '../shown.ts';
 import { readDocument } from './read-document.ts';
 
@@ -273,6 +285,20 @@ test.each<[what: string, bytes: string | Buffer, extension: string | undefined, 
     'a DOCX that is a bomb without text',
     makeZip([{ name: 'word/document.xml', content: Buffer.concat([Buffer.from('<a>'), Buffer.alloc(300_000_000, 32)]) }]),
     'docx',
+    'too_large',
+    /text or tag of more/,
+  ],
+  [
+    'a DOCX of one endless text',
+    makeZip([{ name: 'word/document.xml', content: Buffer.concat([Buffer.from('<a>'), Buffer.alloc(5_000_000, 97)]) }]),
+    'docx',
+    'too_large',
+    /text or tag/,
+  ],
+  [
+    'a PDF whose text unpacks to much more',
+    pdfOfStream(deflateSync(Buffer.alloc(120_000_000, 32)), '/Filter /FlateDecode'),
+    'pdf',
     'too_large',
     /unpacks to more/,
   ],

@@ -1,7 +1,13 @@
+import { boundArrays } from './bound-arrays.ts';
 import { Full, Refused, type Sink } from './sink.ts';
+
+/** Longest content of a page or font, unpacked. */
+const maxStreamBytes = 50_331_648;
 
 /** PDF: the text of each page, with its line breaks. */
 export async function readPdf(bytes: Uint8Array, sink: Sink): Promise<void> {
+  using arrays = boundArrays(Math.max(maxStreamBytes, bytes.byteLength));
+  const refusalOf = (error: unknown) => toRefusal(error, arrays.refused);
   const { getDocumentProxy } = await import('unpdf');
   const document = await getDocumentProxy(new Uint8Array(bytes), {
     disableFontFace: true,
@@ -22,6 +28,7 @@ export async function readPdf(bytes: Uint8Array, sink: Sink): Promise<void> {
       if (sink.characters - before < 10) empty.push(number);
     }
   } finally {
+    sink.scannedPages = empty;
     if (empty.length > 0) sink.note(withoutText(empty, document.numPages));
   }
 }
@@ -32,8 +39,9 @@ function withoutText(pages: readonly number[], total: number): string {
   return `${named} ${state}: probably scanned. A model that reads images can read the pages as pictures.`;
 }
 
-function refusalOf(error: unknown): Error {
+function toRefusal(error: unknown, isTooLarge: boolean): Error {
   if (error instanceof Refused || error instanceof Full) return error;
+  if (isTooLarge) return new Refused('too_large', `unpacks to more than ${maxStreamBytes} bytes on a page`);
   const name = error instanceof Error ? error.name : '';
   if (name === 'PasswordException') return new Refused('encrypted', 'is encrypted: remove its password first');
   return new Refused('broken', 'is a broken PDF');

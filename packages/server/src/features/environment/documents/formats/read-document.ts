@@ -22,7 +22,17 @@ export async function readDocument({ bytes, extension, limits }: ReadRequest): P
       if (!(error instanceof Full)) throw error;
       truncated = true;
     }
-    return { document: { mimeType, parts: sink.finish(), truncated, pageCount: sink.pageCount, notes: sink.notes } };
+    const { scannedPages } = sink;
+    return {
+      document: {
+        mimeType,
+        parts: sink.finish(),
+        truncated,
+        pageCount: sink.pageCount,
+        ...(scannedPages.length > 0 && { scannedPages }),
+        notes: sink.notes,
+      },
+    };
   } catch (error) {
     if (error instanceof Refused) return { refusal: { kind: error.kind, message: error.message } };
     return { refusal: { kind: 'broken', message: error instanceof RangeError ? 'nests too deeply to be read' : 'is broken' } };

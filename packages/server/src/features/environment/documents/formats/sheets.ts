@@ -1,11 +1,12 @@
 import { readRelations, requirePart } from './office.ts';
-import type { Sink } from './sink.ts';
+import { Refused, type Sink } from './sink.ts';
 import { maxColumns, Table } from './table.ts';
 import { readXml } from './xml.ts';
 import type { Zip } from './zip.ts';
 
 /** Texts that cells share, and that must be kept while sheets are read. */
 const maxSharedCharacters = 16_777_216;
+const maxSharedTexts = 1_000_000;
 const workbook = 'xl/workbook.xml';
 
 /** XLSX: each sheet a table of the values that its reader sees. */
@@ -106,7 +107,7 @@ async function readShared(zip: Zip, sink: Sink): Promise<readonly string[]> {
     close(name) {
       if (name === 't') isText = false;
       else if (name === 'rPh') phonetic -= 1;
-      else if (name === 'si') shared.push(text);
+      else if (name === 'si' && shared.push(text) > maxSharedTexts) throw new Refused('too_large', `has more than ${maxSharedTexts} different texts`);
     },
     text(piece) {
       if (!isText) return;

@@ -28,6 +28,8 @@ const maxLabel = 120;
 export class Sink {
   readonly notes: string[] = [];
   pageCount: number | undefined;
+  /** Pages without text. */
+  scannedPages: readonly number[] = [];
   readonly #limits: ReadLimits;
   readonly #parts: { label: string; text: string[]; size: number }[] = [];
   #characters = 0;

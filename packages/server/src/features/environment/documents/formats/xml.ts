@@ -9,11 +9,15 @@ export interface XmlHandlers {
 }
 
 const maxDepth = 256;
+/** A text, a tag or a comment is kept until its end; longer ones only fill the memory. */
+const maxTokenCharacters = 4_194_304;
 
 /** Parses XML as it is unpacked. Entities are never expanded: a document that declares some is refused. */
 export async function readXml(chunks: AsyncIterable<Buffer>, handlers: XmlHandlers): Promise<void> {
   const parser = new SaxesParser();
   let depth = 0;
+  let tokenCharacters = 0;
+  const seen = (): void => void (tokenCharacters = 0);
   parser.on('error', (error) => {
     throw new Refused('broken', `contains XML that is not well-formed (${error.message.slice(0, 100)})`);
   });
@@ -21,6 +25,7 @@ export async function readXml(chunks: AsyncIterable<Buffer>, handlers: XmlHandle
     if (/<!ENTITY/i.test(doctype)) throw new Refused('unsupported', 'declares XML entities, which are never expanded');
   });
   parser.on('opentag', ({ name, attributes }) => {
+    seen();
     depth += 1;
     if (depth > maxDepth) throw new Refused('too_large', `nests XML more than ${maxDepth} levels deep`);
     handlers.open?.(localName(name), (wanted) => {
@@ -29,6 +34,7 @@ export async function readXml(chunks: AsyncIterable<Buffer>, handlers: XmlHandle
     });
   });
   parser.on('closetag', ({ name }) => {
+    seen();
     depth -= 1;
     handlers.close?.(localName(name));
   });
@@ -37,7 +43,12 @@ export async function readXml(chunks: AsyncIterable<Buffer>, handlers: XmlHandle
   let decoder: TextDecoder | undefined;
   for await (const chunk of chunks) {
     decoder ??= new TextDecoder(encodingOf(chunk));
-    for (let at = 0; at < chunk.length; at += 65_536) parser.write(decoder.decode(chunk.subarray(at, at + 65_536), { stream: true }));
+    for (let at = 0; at < chunk.length; at += 65_536) {
+      const text = decoder.decode(chunk.subarray(at, at + 65_536), { stream: true });
+      tokenCharacters += text.length;
+      if (tokenCharacters > maxTokenCharacters) throw new Refused('too_large', `has a text or tag of more than ${maxTokenCharacters} characters`);
+      parser.write(text);
+    }
   }
   parser.write(decoder?.decode() ?? '').close();
 }

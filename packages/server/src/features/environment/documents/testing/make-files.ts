@@ -72,6 +72,23 @@ export function makePdf(pages: readonly string[], trailer = ''): Buffer {
       ];
     }),
   ];
+  return pdfOf(objects, trailer);
+}
+
+/** Makes a PDF of one page with these bytes as its content. */
+export function pdfOfStream(content: Buffer, filter: string): Buffer {
+  return pdfOf(
+    [
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Count 1 /Kids [3 0 R] >>',
+      '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>',
+      `<< /Length ${content.length} ${filter} >>\nstream\n${content.toString('latin1')}\nendstream`,
+    ],
+    '',
+  );
+}
+
+function pdfOf(objects: readonly string[], trailer: string): Buffer {
   let text = '%PDF-1.7\n';
   const offsets: number[] = [];
   for (const [index, object] of objects.entries()) {
@@ -82,6 +99,25 @@ export function makePdf(pages: readonly string[], trailer = ''): Buffer {
   text += `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${offsets.map((at) => `${String(at).padStart(10, '0')} 00000 n \n`).join('')}`;
   text += `trailer\n<< /Size ${objects.length + 1} /Root 1 0 R ${trailer} >>\nstartxref\n${start}\n%%EOF\n`;
   return Buffer.from(text, 'latin1');
+}
+
+/** Makes a PDF of scanned pages: each has a grey picture of this size, and no text. */
+export function makeScannedPdf(pages: number, { width, height }: { readonly width: number; readonly height: number }): Buffer {
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    `<< /Type /Pages /Count ${pages} /Kids [${Array.from({ length: pages }, (_, index) => `${3 + index * 3} 0 R`).join(' ')}] >>`,
+    ...Array.from({ length: pages }, (_, index) => {
+      const first = 3 + index * 3;
+      const stream = 'q 612 0 0 792 0 0 cm /Im Do Q';
+      const data = String.fromCharCode(40 + index).repeat(width * height);
+      return [
+        `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${first + 1} 0 R /Resources << /XObject << /Im ${first + 2} 0 R >> >> >>`,
+        `<< /Length ${stream.length} >>\nstream\n${stream}\nendstream`,
+        `<< /Type /XObject /Subtype /Image /Width ${width} /Height ${height} /ColorSpace /DeviceGray /BitsPerComponent 8 /Length ${data.length} >>\nstream\n${data}\nendstream`,
+      ];
+    }).flat(),
+  ];
+  return pdfOf(objects, '');
 }
 
 export const wordOf = (body: string, more: readonly ZipPart[] = []): Buffer =>

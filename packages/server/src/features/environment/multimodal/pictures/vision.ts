@@ -41,7 +41,15 @@ export function createVision({ config, work, models, modelsFor, fit }: VisionDep
         prompt,
         provider,
         param,
-      }: { readonly bytes: Uint8Array; readonly prompt: string; readonly provider?: string | undefined; readonly param: string },
+        atLeastTokens = 0,
+      }: {
+        readonly bytes: Uint8Array;
+        readonly prompt: string;
+        readonly provider?: string | undefined;
+        readonly param: string;
+        /** Raises the limit, because a page is longer than a description. */
+        readonly atLeastTokens?: number;
+      },
       asked: ForAgent,
     ) {
       const { enabled, maxSide, maxPixels, maxTokens, timeoutMs } = config.current;
@@ -73,7 +81,7 @@ export function createVision({ config, work, models, modelsFor, fit }: VisionDep
               ],
             },
           ],
-          maxTokens,
+          maxTokens: Math.max(maxTokens, atLeastTokens),
         });
         const slash = model.indexOf('/');
         return { description: text.trim(), provider: model.slice(0, slash), model: model.slice(slash + 1) };

@@ -50,6 +50,9 @@ export const fingerprintOf = (name: string, dimensions: number) => `${name}/${di
 /** Only the beginning of a long text is embedded. */
 export const embeddedPart = (text: string) => text.slice(0, queryCharacters).toWellFormed();
 
+/** Entries of `knowledge:<agent>` are of that agent's folders and sites. */
+const payerOf = (owner: string): string => owner.replace(/^knowledge:/, '');
+
 /** Errors caused by the text or the budget, which say nothing about the health of the embedder. */
 export function isAboutText(error: unknown): boolean {
   return error instanceof ModelError && error.possibly === undefined && (error.kind === 'bad_request' || error.kind === 'context_length');
@@ -95,7 +98,7 @@ export class MemoryEmbedder {
   /** Embeds entries, without the cache. Fails as `ModelWork.embed` does. */
   async embedTexts(work: Parameters<ModelWork['embed']>[0]): Promise<readonly Float32Array[]> {
     try {
-      const { vectors: made } = await this.#deps.embed(work);
+      const { vectors: made } = await this.#deps.embed({ ...work, agentId: payerOf(work.agentId) });
       if (made.length !== work.texts.length) throw new ModelError('bad_response', `expected ${work.texts.length} embeddings, got ${made.length}`);
       this.#checkLength(made[0]?.length ?? 0);
       this.breaker.succeeded();

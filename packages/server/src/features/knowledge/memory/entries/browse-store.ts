@@ -23,6 +23,7 @@ export interface BrowseFilter extends Reach {
   readonly characters: number;
 }
 
+const knowledgeOwners = 'knowledge:%';
 /** Characters of one page, so that it does not block the main thread; there is at least one row. */
 const pageCharacters = 1_000_000;
 
@@ -31,7 +32,8 @@ type Rows<Row> = SelectQueryBuilder<any, 'memory', Row>;
 
 function within<Row>(rows: Rows<Row>, { agentIds, principalId }: Reach, atMs: number): Rows<Row> {
   let found = rows.where((is) => is.or([is('memory.expiresAtMs', 'is', null), is('memory.expiresAtMs', '>', atMs)]));
-  if (agentIds !== null) found = found.where('memory.agentId', 'in', [...agentIds]);
+  // Text of folders and sites is in the same index, and is not a memory.
+  found = agentIds === null ? found.where('memory.agentId', 'not like', knowledgeOwners) : found.where('memory.agentId', 'in', [...agentIds]);
   if (principalId !== null) found = found.where('memory.principalId', 'in', [principalId, everybody]);
   return found;
 }
@@ -147,7 +149,7 @@ export const deleteMemories = operation(
         .selectFrom('memory')
         .select('id')
         .where('id', 'in', [...ids]);
-      return reach.agentIds === null ? rows : rows.where('agentId', 'in', [...reach.agentIds]);
+      return reach.agentIds === null ? rows.where('agentId', 'not like', knowledgeOwners) : rows.where('agentId', 'in', [...reach.agentIds]);
     });
     for (const { id } of found) if (await removeMemory(tx, id)) deleted += 1;
     const counted = { ...audit, metadata: { deleted, failed: ids.length - deleted } };
@@ -168,7 +170,7 @@ export const flushMemories = operation(
   ): Promise<{ removed: number; more: boolean; audit: AuditRow }> => {
     const found = await tx.build<{ id: string }>((db) => {
       const rows = db.selectFrom('memory').select('id').where('seq', '<=', lastSeq).orderBy('seq').limit(flushedAtOnce);
-      return agentIds === null ? rows : rows.where('agentId', 'in', [...agentIds]);
+      return agentIds === null ? rows.where('agentId', 'not like', knowledgeOwners) : rows.where('agentId', 'in', [...agentIds]);
     });
     for (const { id } of found) await removeMemory(tx, id);
     const counted = { ...audit, metadata: { entriesRemoved: found.length } };

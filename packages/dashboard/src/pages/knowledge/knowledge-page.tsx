@@ -1,0 +1,220 @@
+import type { Result } from '@gatehouse/contract';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { ago, bytes, count, dateTime, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { AgentFilter } from '../../ui/agent-filter.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
+
+type Source = Result<'knowledge.list'>['sources'][number];
+
+const states: Readonly<Record<Source['state'], { readonly text: string; readonly tone: Tone }>> = {
+  waiting: { text: 'Waiting', tone: 'neutral' },
+  indexing: { text: 'Indexing', tone: 'accent' },
+  ready: { text: 'Up to date', tone: 'good' },
+  unavailable: { text: 'Not available', tone: 'warn' },
+  failed: { text: 'Failed', tone: 'bad' },
+};
+/** The state of sources has no events. */
+const pollMs = 5_000;
+const partsAtOnce = 5;
+
+/** Folders and sites that agents answer from; with an id, one of their files at a page. */
+export function KnowledgePage({ rest }: { readonly rest: string | undefined }) {
+  const [fileId = '', part = '1'] = rest?.split('/') ?? [];
+  if (/^kf_[0-9a-f]{32}$/.test(fileId) && /^\d{1,6}$/.test(part))
+    return <KnowledgeFile key={rest} fileId={fileId} part={Math.max(1, Number(part))} />;
+  return <Sources />;
+}
+
+function Sources() {
+  const { client } = useSession();
+  const [agentId, setAgentId] = useState<string>();
+  const found = useLoad(['knowledge.list', agentId], (signal) => client.call('knowledge.list', agentId === undefined ? {} : { agentId }, { signal }));
+  const { data, reload } = found;
+  useEffect(() => {
+    const timer = setInterval(reload, pollMs);
+    return () => clearInterval(timer);
+  }, [reload]);
+  return (
+    <Page
+      title="Knowledge"
+      lead="Folders and sites that agents answer from. They are part of the settings of each agent."
+      actions={<AgentFilter value={agentId} onChange={setAgentId} />}
+    >
+      {found.error !== undefined && <Failure error={found.error} onRetry={reload} />}
+      {data === undefined && found.error === undefined && <Skeleton lines={4} />}
+      {data?.sources.length === 0 && (
+        <Empty title="No folders and no sites">
+          <p>
+            Add them in the settings, as <code>agents.&lt;id&gt;.knowledge.sources</code>.
+          </p>
+        </Empty>
+      )}
+      {data !== undefined && data.sources.length > 0 && <Search agentIds={[...new Set(data.sources.map((source) => source.agentId))]} />}
+      <ul className="cards" aria-label="Sources">
+        {data?.sources.map((source) => (
+          <li key={`${source.agentId} ${source.name}`}>
+            <SourceCard source={source} onRefreshed={reload} />
+          </li>
+        ))}
+      </ul>
+    </Page>
+  );
+}
+
+function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly onRefreshed: () => void }) {
+  const { client, admin } = useSession();
+  const { busy, error, run } = useAction();
+  const { agentId, name, folder, site, trusted, state, problem, checkedAt, files, passages, more, failedCount, failed } = source;
+  return (
+    <article className="card" aria-label={`${name} of ${agentId}`}>
+      <header className="facts-line">
+        <strong>{name}</strong>
+        <span className="hint">of {agentId}</span>
+        <Badge tone={states[state].tone}>{states[state].text}</Badge>
+        <Badge tone={trusted ? 'neutral' : 'warn'}>{trusted ? 'Trusted' : 'Text from outside'}</Badge>
+      </header>
+      <p className="mono cut" title={folder ?? site}>
+        {folder ?? site}
+      </p>
+      {problem !== undefined && <p className="bad-text">{problem}</p>}
+      <p className="hint">
+        {plural(files, 'file')}, {plural(passages, 'passage')}, {bytes(source.bytes)}
+        {checkedAt !== null && (
+          <>
+            , compared{' '}
+            <time dateTime={new Date(checkedAt).toISOString()} title={dateTime(checkedAt)}>
+              {ago(checkedAt)}
+            </time>
+          </>
+        )}
+        {more && '; there are more files than it may have'}
+      </p>
+      {failedCount > 0 && (
+        <details>
+          <summary>{plural(failedCount, 'file')} without text</summary>
+          <ul>
+            {failed.map(({ path, problem: why }) => (
+              <li key={path}>
+                <span className="mono">{path}</span>: {why}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {admin && (
+        <div className="actions">
+          <Button
+            small
+            icon="retry"
+            disabled={busy}
+            label={`Compare now: ${name} of ${agentId}`}
+            onClick={() => run(() => client.call('knowledge.refresh', { agentId, source: name }).then(onRefreshed))}
+          >
+            Compare now
+          </Button>
+        </div>
+      )}
+      {error !== undefined && <Failure error={error} />}
+    </article>
+  );
+}
+
+function Search({ agentIds }: { readonly agentIds: readonly string[] }) {
+  const { client } = useSession();
+  const [query, setQuery] = useState('');
+  const [agentId, setAgentId] = useState(agentIds[0] ?? '');
+  const [asked, setAsked] = useState<{ readonly query: string; readonly agentId: string }>();
+  const found = useLoad(['knowledge.search', asked], async (signal) =>
+    asked === undefined ? undefined : await client.call('knowledge.search', { ...asked, limit: 10 }, { signal }),
+  );
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (query.trim() !== '') setAsked({ query: query.trim(), agentId });
+  };
+  return (
+    <section className="panel" aria-label="Search">
+      <form className="facts-line" role="search" onSubmit={submit}>
+        <SearchField label="Search knowledge" value={query} onChange={setQuery} />
+        {agentIds.length > 1 && (
+          <select aria-label="Knowledge of" value={agentId} onChange={(event) => setAgentId(event.target.value)}>
+            {agentIds.map((id) => (
+              <option key={id}>{id}</option>
+            ))}
+          </select>
+        )}
+        <Button submit>Search</Button>
+      </form>
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {found.data?.passages.length === 0 && <p role="status">Nothing found.</p>}
+      {found.data !== undefined && found.data.passages.length > 0 && (
+        <ol className="history" aria-label="Passages">
+          {found.data.passages.map(({ fileId, source, path, part, label, text }, index) => (
+            <li key={`${fileId} ${part} ${index}`}>
+              <p>
+                <PageLink to={`/knowledge/${fileId}/${part}`}>{[path, label].filter((one) => one !== '').join(', ')}</PageLink>{' '}
+                <span className="hint">{source}</span>
+              </p>
+              <p className="hint">{text.slice(0, 300)}</p>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+function KnowledgeFile({ fileId, part }: { readonly fileId: string; readonly part: number }) {
+  const { client } = useSession();
+  const [first, setFirst] = useState(Math.max(1, part - 1));
+  const { data, error, reload } = useLoad(['knowledge.read', fileId, first], (signal) =>
+    client.call('knowledge.read', { fileId, part: first, count: partsAtOnce }, { signal }),
+  );
+  const cited = useRef<HTMLElement>(null);
+  useEffect(() => {
+    cited.current?.scrollIntoView({ block: 'start' });
+    cited.current?.focus({ preventScroll: true });
+  }, [data]);
+  return (
+    <Page
+      title={data?.path ?? 'Knowledge'}
+      lead={data === undefined ? undefined : `${data.source}, ${bytes(data.sizeBytes)}, indexed ${dateTime(data.indexedAt)}`}
+    >
+      <p>
+        <PageLink to="/knowledge">All sources</PageLink>
+      </p>
+      {error !== undefined && <Failure error={error} onRetry={reload} />}
+      {data === undefined && error === undefined && <Skeleton lines={8} />}
+      {data?.parts.map((one) => (
+        <section
+          key={one.part}
+          ref={one.part === part ? cited : undefined}
+          tabIndex={-1}
+          className={one.part === part ? 'panel wanted' : 'panel'}
+          aria-label={one.label === '' ? `Part ${one.part}` : one.label}
+        >
+          <p className="hint">{one.label === '' ? `Part ${one.part}` : one.label}</p>
+          <Markdown text={one.text} />
+        </section>
+      ))}
+      {data !== undefined && data.partCount > partsAtOnce && (
+        <div className="pages">
+          <Button small disabled={first === 1} onClick={() => setFirst(Math.max(1, first - partsAtOnce))}>
+            Earlier
+          </Button>
+          <span className="hint">
+            {count(first)} to {count(Math.min(data.partCount, first + partsAtOnce - 1))} of {count(data.partCount)}
+          </span>
+          <Button small disabled={first + partsAtOnce > data.partCount} onClick={() => setFirst(first + partsAtOnce)}>
+            Later
+          </Button>
+        </div>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,187 @@
+import { hash } from 'node:crypto';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
+import { newId } from '../../../kernel/ids.ts';
+import { readFileInside } from '../../../kernel/safe-path.ts';
+import type { DocumentsApi } from '../../environment/documents/api.ts';
+import { type KnowledgeSource, knowledgeOwner, placeOf } from './api.ts';
+import { toPassages, withHead } from './passages.ts';
+import { type FoundFile, scanFolder } from './scan.ts';
+import { type CrawledPage, crawlSite, type FetchPage } from './site.ts';
+import { type KnownFile, listKnownFiles, type PutKnowledgeFile, removeKnowledgeFiles, touchKnowledgeFile } from './store.ts';
+
+export interface IndexerDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly documents: Pick<DocumentsApi, 'extract' | 'maxFileBytes'>;
+  readonly fetchPage: FetchPage;
+  readonly homeDir: string;
+  readonly putFile: Operation<PutKnowledgeFile, void>;
+  /** Called after text was added, so that it is embedded. */
+  readonly stored: (owner: string) => void;
+}
+
+export interface Indexed {
+  readonly changed: number;
+  readonly removed: number;
+  /** There are more files than the source may have. */
+  readonly more: boolean;
+}
+
+/** Files removed by one write. */
+const removedAtOnce = 50;
+const identity = { principalId: 'knowledge', tokenId: '', scopes: [] };
+
+/** Brings the index of one source up to date with its folder or site. */
+export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFile, stored }: IndexerDeps) {
+  async function put(
+    agentId: string,
+    source: KnowledgeSource,
+    file: { readonly path: string; readonly stamp: string; readonly bytes: Uint8Array; readonly digest: string; readonly name: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const id = fileIdOf(agentId, source.name, file.path);
+    const { passages, problem } = await passagesOf(agentId, file, signal);
+    const generation = newId('kp');
+    await db.write(putFile, {
+      file: {
+        id,
+        agentId,
+        source: source.name,
+        place: placeOf(source),
+        path: file.path,
+        stamp: file.stamp,
+        digest: file.digest,
+        sizeBytes: file.bytes.byteLength,
+        passages: passages.length,
+        problem,
+        indexedAtMs: clock.now(),
+      },
+      owner: knowledgeOwner(agentId),
+      trusted: source.trusted,
+      passages: passages.map((passage, index) => ({
+        id: `${generation}.${index}`,
+        content: withHead(file.path, passage),
+        part: passage.part,
+        label: passage.label,
+      })),
+    });
+    if (passages.length > 0) stored(knowledgeOwner(agentId));
+  }
+
+  async function passagesOf(agentId: string, { bytes, name }: { readonly bytes: Uint8Array; readonly name: string }, signal: AbortSignal) {
+    try {
+      const document = await documents.extract({ bytes, fileName: name }, { identity, signal, agentId });
+      const passages = toPassages(document);
+      return { passages, problem: passages.length === 0 ? (document.notes[0] ?? 'has no text').slice(0, 300) : null };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof AppError) || error.code === 'internal' || error.code === 'cancelled') throw error;
+      return { passages: [], problem: error.message.slice(0, 300) };
+    }
+  }
+
+  async function remove(files: readonly KnownFile[], signal: AbortSignal): Promise<void> {
+    for (let at = 0; at < files.length; at += removedAtOnce) {
+      signal.throwIfAborted();
+      await db.write(removeKnowledgeFiles, { fileIds: files.slice(at, at + removedAtOnce).map(({ id }) => id) });
+    }
+  }
+
+  /** Returns the known files of a source by path; those of another place that had its name are removed first. */
+  async function known(agentId: string, source: KnowledgeSource, signal: AbortSignal): Promise<Map<string, KnownFile>> {
+    const all = await db.read(listKnownFiles, { agentId, source: source.name });
+    await remove(
+      all.filter(({ place }) => place !== placeOf(source)),
+      signal,
+    );
+    return new Map(all.filter(({ place }) => place === placeOf(source)).map((file) => [file.path, file]));
+  }
+
+  async function indexFolder(agentId: string, source: KnowledgeSource, folder: string, signal: AbortSignal): Promise<Indexed> {
+    const before = await known(agentId, source, signal);
+    const { files, more } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
+    let changed = 0;
+    for (const file of files) {
+      signal.throwIfAborted();
+      const old = before.get(file.path);
+      before.delete(file.path);
+      if (old?.stamp === file.stamp) continue;
+      if (await indexFile(agentId, source, folder, file, old, signal)) changed += 1;
+    }
+    await remove([...before.values()], signal);
+    return { changed, removed: before.size, more };
+  }
+
+  async function indexFile(
+    agentId: string,
+    source: KnowledgeSource,
+    folder: string,
+    { path, stamp, size }: FoundFile,
+    old: KnownFile | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    // A file that is too large is noted without being read.
+    const bytes = size > documents.maxFileBytes ? undefined : await readOrMiss(folder, path, documents.maxFileBytes);
+    if (bytes === undefined) {
+      const oversized = { path, stamp, name, bytes: new Uint8Array(documents.maxFileBytes + 1), digest: '' };
+      if (size > documents.maxFileBytes) await put(agentId, source, oversized, signal);
+      else if (old !== undefined) await remove([old], signal);
+      return true;
+    }
+    const digest = hash('sha256', bytes);
+    if (old?.digest === digest) {
+      await db.write(touchKnowledgeFile, { fileId: old.id, stamp });
+      return false;
+    }
+    await put(agentId, source, { path, stamp, name, bytes, digest }, signal);
+    return true;
+  }
+
+  async function indexSite(agentId: string, source: KnowledgeSource, site: string, signal: AbortSignal): Promise<Indexed> {
+    const before = await known(agentId, source, signal);
+    let changed = 0;
+    const { more, unread } = await crawlSite(site, { fetchPage, maxPages: source.maxFiles, signal }, async ({ url, text }: CrawledPage) => {
+      const bytes = Buffer.from(text);
+      const digest = hash('sha256', bytes);
+      const old = before.get(url);
+      before.delete(url);
+      if (old?.digest === digest) return;
+      await put(agentId, source, { path: url, stamp: digest, name: 'page.md', bytes, digest }, signal);
+      changed += 1;
+    });
+    // A page that does not answer now keeps its text.
+    const gone = [...before.values()].filter(({ path }) => !unread.has(path));
+    await remove(gone, signal);
+    return { changed, removed: gone.length, more };
+  }
+
+  return {
+    index(agentId: string, source: KnowledgeSource, signal: AbortSignal): Promise<Indexed> {
+      if (source.folder !== undefined) return indexFolder(agentId, source, source.folder, signal);
+      return indexSite(agentId, source, source.site ?? '', signal);
+    },
+    /** Removes everything of a source. */
+    async drop(agentId: string, source: string, signal: AbortSignal): Promise<void> {
+      await remove(await db.read(listKnownFiles, { agentId, source }), signal);
+    },
+  };
+}
+
+/** The same file keeps its id, so that citations stay valid when it changes. */
+function fileIdOf(agentId: string, source: string, path: string): string {
+  return `kf_${hash('sha256', JSON.stringify([agentId, source, path])).slice(0, 32)}`;
+}
+
+/** Returns undefined for a file that is gone, or became a link, since the folder was scanned. */
+async function readOrMiss(folder: string, path: string, maxBytes: number): Promise<Buffer | undefined> {
+  try {
+    return await readFileInside(folder, path, { maxBytes });
+  } catch (error) {
+    if (error instanceof AppError && (error.code === 'not_found' || error.code === 'payload_too_large')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,180 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { makePdf, makeZip } from '../../environment/documents/testing/make-files.ts';
+
+let base: string;
+let server: TestServer;
+const folder = () => join(base, 'handbook');
+const homeDir = () => join(base, 'home');
+const put = (path: string, text: string | Buffer): void => {
+  mkdirSync(join(folder(), path, '..'), { recursive: true });
+  writeFileSync(join(folder(), path), text);
+};
+
+const start = () =>
+  startTestServer({
+    homeDir: homeDir(),
+    config: {
+      embedding: { provider: 'hashing' },
+      agents: {
+        default: {
+          tools: { profile: 'coding' },
+          knowledge: {
+            sources: [
+              { name: 'handbook', folder: folder() },
+              { name: 'ours', folder: join(base, 'ours'), trusted: true },
+              { name: 'nowhere', folder: join(base, 'nowhere') },
+              { name: 'home', folder: base },
+            ],
+          },
+        },
+        other: {},
+      },
+    },
+  });
+
+beforeAll(async () => {
+  base = mkdtempSync(join(tmpdir(), 'gatehouse-knowledge-'));
+  mkdirSync(homeDir(), { mode: 0o700 });
+  mkdirSync(join(base, 'ours'));
+  writeFileSync(join(base, 'ours', 'rules.md'), '# Gate\n\nThe gate closes at nine in the evening.\n');
+  put('leave.pdf', makePdf(['Leave policy', 'Requests for leave reach the office two weeks before they begin.']));
+  put('deep/tea.md', '# Tea\n\nThe kettle is descaled on Fridays.\n\n# Coffee\n\nBeans are bought in Hamburg.\n');
+  put('bomb.docx', makeZip([{ name: 'word/document.xml', content: Buffer.alloc(80_000_000, 97) }]));
+  put('.hidden/secret.md', 'The hidden word is zanzibar.');
+  put('program.bin', 'zanzibar');
+  symlinkSync('/etc/passwd', join(folder(), 'link.txt'));
+  symlinkSync('/etc', join(folder(), 'etc'));
+  server = await start();
+  await refresh();
+});
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  rmSync(base, { recursive: true, force: true });
+});
+
+const list = async () => (await server.client.call('knowledge.list', {})).sources;
+const sourceOf = async (name: string) => (await list()).find((source) => source.name === name);
+const search = async (query: string, more: object = {}) => (await server.client.call('knowledge.search', { query, ...more })).passages;
+const paths = async (query: string, more: object = {}) => [...new Set((await search(query, more)).map(({ path }) => path))];
+const texts = async (query: string) => (await search(query)).map(({ text }) => text).join('\n');
+/** Compares all sources with their index, and waits until that is done. */
+async function refresh(): Promise<void> {
+  const before = new Map((await list()).map(({ name, checkedAt }) => [name, checkedAt]));
+  await server.client.call('knowledge.refresh', { agentId: 'default' });
+  const isDone = async () =>
+    (await list()).every(({ name, state, checkedAt }) => state !== 'waiting' && state !== 'indexing' && checkedAt !== before.get(name));
+  await vi.waitFor(async () => expect(await isDone()).toBe(true), { timeout: 60_000, interval: 50 });
+}
+const rows = async (table: string) => Number(((await sql(homeDir(), `SELECT count(*) AS count FROM ${table}`)) as { count: number }[])[0]?.count);
+
+describe('a knowledge folder', () => {
+  test('is indexed: documents with their pages, and nothing hidden, linked or of another kind', async () => {
+    expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 3, failedCount: 1, failed: [{ path: 'bomb.docx' }], trusted: false });
+    expect((await search('when do requests for leave reach the office', { limit: 1 }))[0]).toMatchObject({
+      path: 'leave.pdf',
+      part: 2,
+      label: 'Page 2',
+      trusted: false,
+    });
+    expect((await search('beans Hamburg', { limit: 1 }))[0]).toMatchObject({ path: 'deep/tea.md', label: 'Coffee' });
+    expect(await texts('zanzibar')).not.toContain('zanzibar');
+    expect(await texts('root:x:0:0')).not.toContain('root:');
+    expect(await paths('gate evening', { source: 'handbook' })).toEqual([]);
+    expect(await paths('gate evening', { source: 'ours' })).toEqual(['rules.md']);
+  });
+
+  test('is read at the page that a citation names', async () => {
+    const [hit] = await search('requests for leave office', { limit: 1 });
+    const read = await server.client.call('knowledge.read', { fileId: hit?.fileId ?? '', part: hit?.part ?? 1, count: 1 });
+    expect(read).toMatchObject({
+      agentId: 'default',
+      path: 'leave.pdf',
+      partCount: 2,
+      parts: [{ part: 2, label: 'Page 2', text: expect.stringContaining('two weeks') }],
+    });
+    await expect(server.client.call('knowledge.read', { fileId: `kf_${'0'.repeat(32)}` })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('that is not there, or has the home of the gateway in it, is not indexed', async () => {
+    expect(await sourceOf('nowhere')).toMatchObject({ state: 'unavailable', files: 0 });
+    expect(await sourceOf('home')).toMatchObject({ state: 'unavailable', problem: expect.stringContaining('home folder of the gateway'), files: 0 });
+  });
+
+  test('is not a memory: nobody lists, counts or flushes it as one', async () => {
+    expect((await server.client.call('memory.browse', {})).total).toBe(0);
+    expect((await server.client.call('memory.stats', {})).totalEntries).toBe(0);
+    await server.client.call('memory.flush', {});
+    expect(await paths('beans Hamburg')).toContain('deep/tea.md');
+  });
+
+  test('belongs to its agent: other agents and tokens without it find nothing', async () => {
+    expect(await search('beans Hamburg', { agentId: 'other' })).toEqual([]);
+    const restricted = await server.as(['rpc'], { agents: ['other'] });
+    const [hit] = await search('beans Hamburg', { limit: 1 });
+    await expect(restricted.call('knowledge.read', { fileId: hit?.fileId ?? '' })).rejects.toMatchObject({ code: 'not_found' });
+    expect((await restricted.call('knowledge.list', {})).sources).toEqual([]);
+    await expect(restricted.call('knowledge.refresh', { agentId: 'other' })).rejects.toMatchObject({ code: 'insufficient_scope' });
+  });
+
+  test('follows changes: a file that changes, moves or goes, without reading what did not change', async () => {
+    put('deep/tea.md', '# Tea\n\nThe samovar is polished on Mondays.\n');
+    renameSync(join(folder(), 'leave.pdf'), join(folder(), 'absence.pdf'));
+    unlinkSync(join(folder(), 'bomb.docx'));
+    await refresh();
+    await expect.poll(() => paths('samovar polished')).toContain('deep/tea.md');
+    expect(await texts('descaled')).not.toContain('descaled');
+    expect(await paths('requests for leave office', { limit: 1 })).toEqual(['absence.pdf']);
+    expect(await sourceOf('handbook')).toMatchObject({ files: 2, failedCount: 0 });
+    const before = await sql(homeDir(), `SELECT id, indexed_at_ms FROM knowledge_file ORDER BY id`);
+    utimesSync(join(folder(), 'absence.pdf'), 1, 1);
+    await refresh();
+    expect(await sql(homeDir(), `SELECT id, indexed_at_ms FROM knowledge_file ORDER BY id`)).toEqual(before);
+  });
+
+  test('is noticed when something is written to it', async () => {
+    put('new.md', 'The lantern hangs in the northern tower.');
+    await expect.poll(() => paths('lantern northern tower'), { timeout: 30_000 }).toContain('new.md');
+  });
+
+  test('that vanishes keeps its index, and continues when it is back', async () => {
+    renameSync(folder(), `${folder()}-away`);
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ state: 'unavailable', files: 3 });
+    expect(await paths('samovar polished')).toContain('deep/tea.md');
+    renameSync(`${folder()}-away`, folder());
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 3 });
+  });
+});
+
+describe('an agent', () => {
+  async function askTool(args: object) {
+    server.provider.queue({ toolCalls: [{ id: 'k1', name: 'knowledge_search', arguments: JSON.stringify(args) }] }, { text: 'Done.' });
+    await server.client.call('agent.execute', { message: 'Look it up', sessionKey: `ada:${JSON.stringify(args).length}` });
+    return JSON.stringify(server.provider.requests.at(-1)?.body);
+  }
+
+  test('gets passages with citations, fenced where the source is not trusted', async () => {
+    const outside = await askTool({ query: 'samovar polished', source: 'handbook' });
+    expect(outside).toMatch(/\[deep\/tea\.md, Tea\]\(knowledge:kf_[0-9a-f]{32}\/1\)/);
+    const ours = await askTool({ query: 'gate evening', source: 'ours' });
+    expect(ours).toMatch(/\[rules\.md, Gate\]\(knowledge:kf_[0-9a-f]{32}\/1\)/);
+    const [file] = /kf_[0-9a-f]{32}/.exec(ours) ?? [];
+    expect(await askTool({ file })).toContain('closes at nine in the evening');
+  });
+
+  test('that was deleted, and a source that was taken away, leave no rows', async () => {
+    const config = (await server.client.call('agents.get', { agentId: 'default' })) as { config: { knowledge: { sources: { name: string }[] } } };
+    const sources = config.config.knowledge.sources.filter(({ name }) => name === 'ours');
+    await server.client.call('agents.update', { agentId: 'default', config: { knowledge: { sources } } });
+    await expect.poll(() => rows('knowledge_file'), { timeout: 30_000 }).toBe(1);
+    expect(await texts('samovar polished')).not.toContain('samovar');
+    await server.client.call('agents.update', { agentId: 'default', config: { knowledge: { sources: [] } } });
+    await expect.poll(() => rows('knowledge_file'), { timeout: 30_000 }).toBe(0);
+    for (const table of ['knowledge_passage', 'memory', 'memory_vector', 'memory_sign']) expect([table, await rows(table)]).toEqual([table, 0]);
+  });
+});

@@ -1,0 +1,200 @@
+import { isDeepStrictEqual } from 'node:util';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import type { Log } from '../../../kernel/log.ts';
+import { watchFolder } from '../../../kernel/watch-folder.ts';
+import { type KnowledgeSource, placeOf } from './api.ts';
+import type { createIndexer, Indexed } from './indexer.ts';
+import { listSourceSums } from './store.ts';
+
+export interface Wanted {
+  readonly agentId: string;
+  readonly source: KnowledgeSource;
+}
+
+/** `unavailable`: the folder or site is not there now; what was indexed stays. */
+export type SourceState = 'waiting' | 'indexing' | 'ready' | 'unavailable' | 'failed';
+
+export interface SourceStatus {
+  readonly state: SourceState;
+  readonly problem?: string | undefined;
+  readonly checkedAtMs?: number | undefined;
+  readonly more?: boolean | undefined;
+}
+
+interface SyncDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly indexer: ReturnType<typeof createIndexer>;
+  /** The sources of all agents that are not suspended. */
+  readonly wanted: () => readonly Wanted[];
+  /** Those of suspended agents as well: their index stays. */
+  readonly kept: () => readonly Wanted[];
+}
+
+interface Tended {
+  readonly source: KnowledgeSource;
+  readonly watcher: Disposable | undefined;
+  status: SourceStatus;
+  dueMs: number;
+  /** Whether it changed while it was indexed. */
+  changed: boolean;
+}
+
+/** A folder that is being written to is read when it has been quiet for this long, or at the latest after some of these. */
+const settleMs = 1_500;
+/** Sites are asked no more often. */
+const minSiteMinutes = 60;
+const retryMs = 60_000;
+
+const keyOf = ({ agentId, source }: Wanted): string => `${agentId}\n${source.name}`;
+
+/**
+ * Keeps the index of all sources up to date, one source after the other: at the start, after a notice of the folder, at intervals,
+ * because notices may be missing, and when the configuration changes. The rows say what was done, so a restart continues.
+ */
+export class KnowledgeSync implements AsyncDisposable {
+  readonly #deps: SyncDeps;
+  readonly #stopping = new AbortController();
+  readonly #tended = new Map<string, Tended>();
+  #working: Promise<void> | undefined;
+  #again = false;
+  #cancelNext: (() => void) | undefined;
+
+  constructor(deps: SyncDeps) {
+    this.#deps = deps;
+  }
+
+  statusOf(wanted: Wanted): SourceStatus {
+    return this.#tended.get(keyOf(wanted))?.status ?? { state: 'waiting' };
+  }
+
+  /** Compares with the configuration, and indexes what is due. */
+  wake(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#again = true;
+    this.#working ??= this.#work();
+  }
+
+  /** Indexes sources of an agent now. */
+  refresh(agentId: string, source: string | undefined): void {
+    for (const one of this.#deps.wanted()) {
+      const tended = one.agentId === agentId && (source === undefined || one.source.name === source) ? this.#tended.get(keyOf(one)) : undefined;
+      if (tended !== undefined) this.#markDue(tended, 0);
+    }
+    this.wake();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort(new AppError('cancelled', 'The gateway is stopping'));
+    this.#cancelNext?.();
+    for (const { watcher } of this.#tended.values()) watcher?.[Symbol.dispose]();
+    await this.#working;
+  }
+
+  async #work(): Promise<void> {
+    while (this.#again && !this.#stopping.signal.aborted) {
+      this.#again = false;
+      try {
+        await this.#pass();
+      } catch (error) {
+        if (!this.#stopping.signal.aborted) this.#deps.log.warn({ err: error }, 'Failed to compare knowledge sources with the configuration');
+      }
+    }
+    // At once, so that no wake is lost after the last check.
+    this.#working = undefined;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#cancelNext?.();
+    this.#cancelNext = undefined;
+    if (this.#stopping.signal.aborted || this.#tended.size === 0) return;
+    const next = Math.min(...[...this.#tended.values()].map(({ dueMs }) => dueMs));
+    this.#cancelNext = this.#deps.clock.after(Math.max(0, next - this.#deps.clock.monotonic()), () => this.wake());
+  }
+
+  #markDue(tended: Tended, inMs: number): void {
+    tended.changed = true;
+    tended.dueMs = Math.min(tended.dueMs, this.#deps.clock.monotonic() + inMs);
+  }
+
+  async #pass(): Promise<void> {
+    const { signal } = this.#stopping;
+    const wanted = this.#deps.wanted();
+    this.#retend(wanted);
+    await this.#dropUnwanted();
+    for (const one of wanted) {
+      const tended = this.#tended.get(keyOf(one));
+      if (tended === undefined || tended.dueMs > this.#deps.clock.monotonic()) continue;
+      signal.throwIfAborted();
+      await this.#index(one, tended);
+    }
+  }
+
+  /** Watches what is new, and ends what is gone or differs. */
+  #retend(wanted: readonly Wanted[]): void {
+    const named = new Map(wanted.map((one) => [keyOf(one), one.source]));
+    for (const [key, tended] of this.#tended) {
+      if (isDeepStrictEqual(named.get(key), tended.source)) continue;
+      tended.watcher?.[Symbol.dispose]();
+      this.#tended.delete(key);
+    }
+    for (const one of wanted) {
+      const key = keyOf(one);
+      if (this.#tended.has(key)) continue;
+      const tended: Tended = {
+        source: one.source,
+        watcher:
+          one.source.folder === undefined
+            ? undefined
+            : watchFolder(one.source.folder, () => {
+                this.#markDue(tended, settleMs);
+                if (this.#working === undefined) this.#schedule();
+              }),
+        status: { state: 'waiting' },
+        dueMs: this.#deps.clock.monotonic(),
+        changed: false,
+      };
+      this.#tended.set(key, tended);
+    }
+  }
+
+  async #dropUnwanted(): Promise<void> {
+    const { db, log, indexer } = this.#deps;
+    const kept = new Set(this.#deps.kept().map(keyOf));
+    for (const { agentId, source } of await db.read(listSourceSums, {})) {
+      if (kept.has(`${agentId}\n${source}`)) continue;
+      await indexer.drop(agentId, source, this.#stopping.signal);
+      log.info({ agentId, source }, 'Removed a knowledge source');
+    }
+  }
+
+  async #index(wanted: Wanted, tended: Tended): Promise<void> {
+    const { clock, indexer, log } = this.#deps;
+    const { agentId, source } = wanted;
+    const everyMs = (source.folder === undefined ? Math.max(source.everyMinutes, minSiteMinutes) : source.everyMinutes) * 60_000;
+    tended.changed = false;
+    tended.dueMs = Infinity;
+    tended.status = { ...tended.status, state: 'indexing' };
+    let nextMs = everyMs;
+    try {
+      const { changed, removed, more }: Indexed = await indexer.index(agentId, source, this.#stopping.signal);
+      tended.status = { state: 'ready', checkedAtMs: clock.now(), more };
+      if (changed + removed > 0) log.info({ agentId, source: source.name, changed, removed }, 'Indexed a knowledge source');
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      nextMs = Math.min(everyMs, retryMs);
+      const isAway = error instanceof AppError && error.code !== 'internal';
+      const problem = isAway ? error.message : 'The source could not be indexed; the log says why';
+      tended.status = { state: isAway ? 'unavailable' : 'failed', problem, checkedAtMs: clock.now(), more: tended.status.more };
+      log.warn({ err: error, agentId, source: source.name, place: placeOf(source) }, 'Failed to index a knowledge source');
+    } finally {
+      // Noticed meanwhile: what was written after it was read is read again.
+      tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + nextMs);
+      if (tended.changed) tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + settleMs);
+    }
+  }
+}
