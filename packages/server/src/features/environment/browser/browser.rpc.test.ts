@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { servePages, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -286,6 +286,35 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
     await work;
     expect(await server.client.call('browser.status', {})).toMatchObject({ running: true });
     expect((await server.client.call('browser.navigate', { url: pages.url('/cart') })).title).toBe('Cart');
+  });
+
+  test('run.kill ends a step in progress and leaves the browser', async () => {
+    server.provider.setAnswer(() => ({
+      toolCalls: [{ id: `call_${crypto.randomUUID()}`, name: 'browser', arguments: JSON.stringify({ action: 'navigate', url: pages.url('/slow') }) }],
+    }));
+    const before = pages.requests.length;
+    const work = server.client.call('agent.execute', { message: `Go to ${pages.url('/slow')}` });
+    const end = work.then(({ finishReason }) => finishReason, String);
+    await expect.poll(() => pages.requests.slice(before).some((line) => line.endsWith('/slow')), { timeout: 60_000 }).toBe(true);
+    const { runs } = await server.client.call('run.list', { state: 'active' });
+    expect((await server.client.call('run.kill', { rootRunId: runs[0]?.rootRunId ?? 'none' })).killed).toBe(1);
+    expect(await end).toBe('aborted');
+    expect(await server.client.call('browser.status', {})).toMatchObject({ running: true });
+  });
+
+  test('a gateway that stops while the engine loads leaves no browser', async () => {
+    const own = await startTestServer({ egress: pages.dial, config: { agents: { default: { tools: { profile: 'full' } } } } });
+    const starting = own.client.call('browser.start', {}).catch(String);
+    await own[Symbol.asyncDispose]();
+    await starting;
+    const left = readdirSync('/proc').filter((pid) => {
+      try {
+        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(own.homeDir);
+      } catch {
+        return false;
+      }
+    });
+    expect(left).toEqual([]);
   });
 
   test('a suspended agent has no browser, and a deleted one leaves no logins', async () => {
