@@ -39,7 +39,14 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
   async function put(
     agentId: string,
     source: KnowledgeSource,
-    file: { readonly path: string; readonly stamp: string; readonly bytes: Uint8Array; readonly digest: string; readonly name: string },
+    file: {
+      readonly path: string;
+      readonly stamp: string;
+      readonly size: number;
+      readonly bytes: Uint8Array | undefined;
+      readonly digest: string;
+      readonly name: string;
+    },
     signal: AbortSignal,
   ): Promise<void> {
     const id = fileIdOf(agentId, source.name, file.path);
@@ -54,7 +61,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
         path: file.path,
         stamp: file.stamp,
         digest: file.digest,
-        sizeBytes: file.bytes.byteLength,
+        sizeBytes: file.size,
         passages: passages.length,
         problem,
         indexedAtMs: clock.now(),
@@ -71,7 +78,12 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     if (passages.length > 0) stored(knowledgeOwner(agentId));
   }
 
-  async function passagesOf(agentId: string, { bytes, name }: { readonly bytes: Uint8Array; readonly name: string }, signal: AbortSignal) {
+  async function passagesOf(
+    agentId: string,
+    { bytes, name }: { readonly bytes: Uint8Array | undefined; readonly name: string },
+    signal: AbortSignal,
+  ) {
+    if (bytes === undefined) return { passages: [], problem: `larger than ${documents.maxFileBytes} bytes (documents.maxFileBytes)` };
     try {
       const document = await documents.extract({ bytes, fileName: name }, { identity, signal, agentId });
       const passages = toPassages(document);
@@ -125,19 +137,21 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
   ): Promise<boolean> {
     const name = path.slice(path.lastIndexOf('/') + 1);
     // A file that is too large is noted without being read.
-    const bytes = size > documents.maxFileBytes ? undefined : await readOrMiss(folder, path, documents.maxFileBytes);
-    if (bytes === undefined) {
-      const oversized = { path, stamp, name, bytes: new Uint8Array(documents.maxFileBytes + 1), digest: '' };
-      if (size > documents.maxFileBytes) await put(agentId, source, oversized, signal);
-      else if (old !== undefined) await remove([old], signal);
+    if (size > documents.maxFileBytes) {
+      await put(agentId, source, { path, stamp, name, digest: '', size, bytes: undefined }, signal);
       return true;
+    }
+    const bytes = await readOrMiss(folder, path, documents.maxFileBytes);
+    if (bytes === undefined) {
+      if (old !== undefined) await remove([old], signal);
+      return old !== undefined;
     }
     const digest = hash('sha256', bytes);
     if (old?.digest === digest) {
       await db.write(touchKnowledgeFile, { fileId: old.id, stamp });
       return false;
     }
-    await put(agentId, source, { path, stamp, name, bytes, digest }, signal);
+    await put(agentId, source, { path, stamp, name, bytes, digest, size }, signal);
     return true;
   }
 
@@ -150,7 +164,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
       const old = before.get(url);
       before.delete(url);
       if (old?.digest === digest) return;
-      await put(agentId, source, { path: url, stamp: digest, name: 'page.md', bytes, digest }, signal);
+      await put(agentId, source, { path: url, stamp: digest, name: 'page.md', bytes, digest, size: bytes.byteLength }, signal);
       changed += 1;
     });
     // A page that does not answer now keeps its text.

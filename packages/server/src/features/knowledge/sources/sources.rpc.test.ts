@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sql, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { servePages, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { makePdf, makeZip } from '../../environment/documents/testing/make-files.ts';
 
@@ -176,5 +176,41 @@ describe('an agent', () => {
     await server.client.call('agents.update', { agentId: 'default', config: { knowledge: { sources: [] } } });
     await expect.poll(() => rows('knowledge_file'), { timeout: 30_000 }).toBe(0);
     for (const table of ['knowledge_passage', 'memory', 'memory_vector', 'memory_sign']) expect([table, await rows(table)]).toEqual([table, 0]);
+  });
+});
+
+describe('a knowledge site', () => {
+  test('is read below its path, follows changes, and goes with its agent', async () => {
+    let isShort = false;
+    const link = (path: string) => `<a href="${path}">${path}</a>`;
+    const page = (title: string, body: string) => `<!doctype html><title>${title}</title><article><h1>${title}</h1><p>${body}</p></article>`;
+    await using pages = await servePages({
+      '/manual/': (_request, response) =>
+        void response
+          .writeHead(200, { 'content-type': 'text/html' })
+          .end(
+            page('Manual', isShort ? 'Only this page is left.' : `Read ${link('/manual/valves')}, ${link('/prices')} and ${link('/manual/moved')}.`),
+          ),
+      '/manual/valves': page('Valves', 'The third valve is opened clockwise.'),
+      '/manual/moved': (_request, response) => void response.writeHead(302, { location: '/prices' }).end(),
+      '/prices': page('Prices', 'The third valve costs eleven euros.'),
+    });
+    await using own = await startTestServer({
+      egress: pages.dial,
+      config: { agents: { reader: { knowledge: { sources: [{ name: 'manual', site: pages.url('/manual/') }] } } } },
+    });
+    const state = async () => (await own.client.call('knowledge.list', {})).sources[0];
+    const compare = async (files: number) => {
+      await own.client.call('knowledge.refresh', { agentId: 'reader' });
+      await expect.poll(async () => (await state())?.files, { timeout: 30_000 }).toBe(files);
+    };
+    await compare(2);
+    const { passages } = await own.client.call('knowledge.search', { agentId: 'reader', query: 'third valve clockwise' });
+    expect(passages[0]).toMatchObject({ path: pages.url('/manual/valves'), text: expect.stringContaining('clockwise'), trusted: false });
+    isShort = true;
+    await compare(1);
+    await own.client.call('agents.delete', { agentId: 'reader' });
+    const left = async () => (await sql(own.homeDir, 'SELECT id FROM knowledge_file UNION ALL SELECT memory_id FROM knowledge_passage')).length;
+    await expect.poll(left, { timeout: 30_000 }).toBe(0);
   });
 });

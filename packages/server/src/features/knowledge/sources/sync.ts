@@ -43,7 +43,7 @@ interface Tended {
   changed: boolean;
 }
 
-/** A folder that is being written to is read when it has been quiet for this long, or at the latest after some of these. */
+/** After a notice, others usually follow: a folder is read this much later. */
 const settleMs = 1_500;
 /** Sites are asked no more often. */
 const minSiteMinutes = 60;
