@@ -1,6 +1,7 @@
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
 import { proveConfigChanges } from './config-changes.ts';
 import { proveConnectedClients } from './connected-clients.ts';
+import { proveDocumentBombs } from './document-bombs.ts';
 import { proveBrowserCrashes } from './browser-crashes.ts';
 import { proveTerminalDrives } from './terminal-drives.ts';
 import { proveDoctorRuns } from './doctor-runs.ts';
@@ -178,6 +179,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   },
   'no-jail': () => wrongOf(proveJailEscapes({ broken: 'no-jail' })),
   'browser-unwatched': (seed) => wrongOf(proveBrowserCrashes({ crashes: 1, seed, hangs: true, broken: 'browser-unwatched' })),
+  'documents-in-the-daemon': () => wrongOf(proveDocumentBombs({ rounds: 1, broken: 'documents-in-the-daemon' })),
   'terminal-without-mark': () => wrongOf(proveTerminalDrives({ rounds: 1, programs: ['python3'], broken: 'terminal-without-mark' })),
   'no-keep-alive': () => wrongOf(proveDoctorRuns({ runs: 1, atOnce: 1, broken: ['pausing-doctor', 'no-keep-alive'] })),
   'no-lanes': () => wrongOf(proveArrivalOrder({ conversations: 1, broken: 'no-lanes' }), /ran at once/),

@@ -29,7 +29,7 @@ export interface DocumentReader {
 
 /** Threads at once; each may take `maxOldGenerationSizeMb`. */
 const maxThreads = 2;
-const resourceLimits = { maxOldGenerationSizeMb: 80, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
+const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 };
 const Answer = once(() =>
   z.union([
     z.strictObject({

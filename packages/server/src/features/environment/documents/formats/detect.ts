@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer';
-import { parseJson } from '../../../../kernel/json.ts';
 import { listGzip, listTar, listZip } from './archive.ts';
 import { Refused, type Sink } from './sink.ts';
+import { kindOfText } from './text-kind.ts';
 import { Zip } from './zip.ts';
 
 export interface Detected {
@@ -51,29 +51,9 @@ function oldOffice(bytes: Uint8Array): Refused {
     : new Refused('unsupported', 'is of an old Office format (doc, xls, ppt, msg): save it in the current one');
 }
 
-const textKinds: Readonly<Record<string, string>> = {
-  md: 'text/markdown',
-  markdown: 'text/markdown',
-  csv: 'text/csv',
-  tsv: 'text/tab-separated-values',
-  html: 'text/html',
-  htm: 'text/html',
-  xhtml: 'text/html',
-  json: 'application/json',
-  eml: 'message/rfc822',
-};
-
 function detectText(bytes: Uint8Array, extension: string | undefined): Detected {
   const text = decode(bytes);
-  const start = text.slice(0, 2048);
-  const isMail =
-    /^(?:[A-Za-z][A-Za-z-]{1,60}:[^\n]*\r?\n(?:[ \t][^\n]*\r?\n)*){2}/.test(start) &&
-    /^(?:from|received|return-path|mime-version|message-id):/im.test(start);
-  const mimeType = /^\s*<(?:!doctype\s+html|html)/i.test(start)
-    ? 'text/html'
-    : isMail && extension !== 'md'
-      ? 'message/rfc822'
-      : (textKinds[extension ?? ''] ?? (/^\s*<\?xml/.test(start) ? 'application/xml' : isJson(start, text) ? 'application/json' : 'text/plain'));
+  const mimeType = kindOfText(text, extension);
   return {
     mimeType,
     async read(sink) {
@@ -92,17 +72,6 @@ function decode(bytes: Uint8Array): string {
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
   if (bytes.includes(0)) throw new Refused('unsupported', 'is of a type whose text cannot be extracted');
   return new TextDecoder(isUtf8(bytes) ? 'utf-8' : 'windows-1252').decode(bytes);
-}
-
-/** A long text is not parsed to find out. */
-function isJson(start: string, text: string): boolean {
-  if (!/^\s*[{[]/.test(start) || text.length > 1_048_576) return false;
-  try {
-    parseJson(text, { maxDepth: 256 });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -2,7 +2,7 @@ import { boundArrays } from './bound-arrays.ts';
 import { Full, Refused, type Sink } from './sink.ts';
 
 /** Longest content of a page or font, unpacked. */
-const maxStreamBytes = 50_331_648;
+const maxStreamBytes = 25_165_824;
 
 /** PDF: the text of each page, with its line breaks. */
 export async function readPdf(bytes: Uint8Array, sink: Sink): Promise<void> {

@@ -1,12 +1,13 @@
 import { readRelations, requirePart } from './office.ts';
-import { Refused, type Sink } from './sink.ts';
+import type { Sink } from './sink.ts';
 import { maxColumns, Table } from './table.ts';
 import { readXml } from './xml.ts';
 import type { Zip } from './zip.ts';
 
 /** Texts that cells share, and that must be kept while sheets are read. */
-const maxSharedCharacters = 16_777_216;
-const maxSharedTexts = 1_000_000;
+const maxSharedCharacters = 8_388_608;
+const maxSharedTexts = 250_000;
+const tooMuchText = 'The workbook has too much text: some cells are empty here.';
 const workbook = 'xl/workbook.xml';
 
 /** XLSX: each sheet a table of the values that its reader sees. */
@@ -107,13 +108,14 @@ async function readShared(zip: Zip, sink: Sink): Promise<readonly string[]> {
     close(name) {
       if (name === 't') isText = false;
       else if (name === 'rPh') phonetic -= 1;
-      else if (name === 'si' && shared.push(text) > maxSharedTexts) throw new Refused('too_large', `has more than ${maxSharedTexts} different texts`);
+      else if (name === 'si' && shared.length < maxSharedTexts) shared.push(text);
+      else if (name === 'si') sink.note(tooMuchText);
     },
     text(piece) {
       if (!isText) return;
       size += piece.length;
       if (size <= maxSharedCharacters) text += piece;
-      else sink.note('The workbook has too much text: some cells are empty here.');
+      else sink.note(tooMuchText);
     },
   });
   return shared;

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { servePages, startTestServer } from '@gatehouse/testkit';
+import { openShop } from './lib/shop.ts';
+
+/** Measures what a browser costs: a snapshot of a page of 10,000 nodes, and the memory of all processes with a page of the shop. */
+export interface BrowserFigures {
+  readonly nodes: number;
+  /** Median of the snapshots, as a caller sees them. */
+  readonly snapshotMs: number;
+  /** Proportional set size of all processes of the browser. */
+  readonly shopMb: number;
+  readonly wrong: readonly string[];
+}
+
+const maxSnapshotMs = 300;
+const maxShopMb = 400;
+
+export async function measureBrowser({ snapshots }: { readonly snapshots: number }): Promise<BrowserFigures> {
+  const shopMb = await memoryWithShop();
+  const { nodes, snapshotMs } = await timeSnapshots(snapshots);
+  const wrong = [
+    ...(snapshotMs > maxSnapshotMs ? [`a snapshot took ${snapshotMs} ms`] : []),
+    ...(shopMb > maxShopMb ? [`the browser had ${shopMb} MB`] : []),
+  ];
+  return { nodes, snapshotMs, shopMb, wrong };
+}
+
+async function memoryWithShop(): Promise<number> {
+  await using shop = await openShop();
+  await using server = await startTestServer({ egress: shop.dial });
+  await server.client.call('browser.navigate', { url: shop.url('/') }, { timeoutMs: 120_000 });
+  await server.client.call('browser.snapshot', {}, { timeoutMs: 60_000 });
+  return Math.round(setSizeOf(server.homeDir) / 1024);
+}
+
+async function timeSnapshots(count: number): Promise<{ readonly nodes: number; readonly snapshotMs: number }> {
+  // A row has four elements and as many texts.
+  const rows = Array.from({ length: 1_250 }, (_, at) => `<li><a href="/${at}">Item ${at}</a> <b>${at} euros</b> <i>in stock</i></li>`);
+  await using pages = await servePages({
+    '/': (_request, response) =>
+      void response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><title>Long</title><ul>${rows.join('')}</ul>`),
+  });
+  await using server = await startTestServer({ egress: pages.dial });
+  await server.client.call('browser.navigate', { url: pages.url('/') }, { timeoutMs: 120_000 });
+  const times: number[] = [];
+  for (let at = 0; at <= count; at += 1) {
+    const startedAt = performance.now();
+    await server.client.call('browser.snapshot', {}, { timeoutMs: 60_000 });
+    // The first one loads what the others use.
+    if (at > 0) times.push(performance.now() - startedAt);
+  }
+  return { nodes: rows.length * 8, snapshotMs: Math.round(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0) };
+}
+
+/** Returns the kilobytes of all processes whose mounts lead into a home: pages that they share count once. */
+function setSizeOf(home: string): number {
+  let sum = 0;
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
+    try {
+      if (!readFileSync(`/proc/${pid}/mountinfo`, 'utf8').includes(home)) continue;
+      sum += Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return sum;
+}
