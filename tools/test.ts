@@ -7,6 +7,7 @@ import { moduleGraph } from './module-graph.ts';
 import { relatedTests, withinTime } from './related-tests.ts';
 import { readReport, reportVariable } from './run-report.ts';
 import { type Suite, suites, workersOf } from './suites.ts';
+import { openTestFolder } from './test-folder.ts';
 
 /**
  * What `npm test` runs: the checks and every suite, and what each took. A failed check does not keep the tests from running.
@@ -90,12 +91,13 @@ function cpuOf(times: string): number | undefined {
   return parts.length === 0 ? undefined : parts.reduce((sum, [, minutes, seconds]) => sum + Number(minutes) * 60_000 + Number(seconds) * 1_000, 0);
 }
 
-const runSuite = (name: string, chosen: readonly string[] = ['--project', name]): Promise<Run> => {
+const runSuite = (name: string, chosen: readonly string[] = ['--project', name], variables: NodeJS.ProcessEnv = {}): Promise<Run> => {
   const report = reportOf(name);
   // A run that ends before its report must not show an earlier one.
   rmSync(report, { force: true });
   return run(name, [vitest, 'run', ...chosen, '--reporter=default', `--reporter=${join(root, 'tools/run-report.ts')}`], 'pipe', {
     [reportVariable]: report,
+    ...variables,
   });
 };
 
@@ -203,16 +205,19 @@ async function runJobs(jobs: readonly Job[], processors: number): Promise<readon
 async function runAll(): Promise<boolean> {
   const started = performance.now();
   const processors = availableParallelism();
-  const toJob = (suite: Suite): Job => ({ takes: workersOf(suite, processors), start: () => runSuite(suite.name) });
+  const toJob = (suite: Suite, variables: NodeJS.ProcessEnv = {}): Job => ({
+    takes: workersOf(suite, processors),
+    start: () => runSuite(suite.name, undefined, variables),
+  });
   const chosen = suites.filter(({ proof }) => proof === undefined);
   const checks: Job = { takes: 1, start: () => run('checks', [join('tools', 'check.ts')], 'pipe') };
+  const unmeasured = chosen.filter(({ measures }) => measures === undefined);
+  // Those that measure use the disk, as the product does, and run one after the other: they would disturb each other.
+  const measured = chosen.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors + 1 }));
+  using folder = openTestFolder();
   const runs = [
-    ...(await runJobs([checks, ...chosen.filter(({ measures }) => measures === undefined).map(toJob)], processors)),
-    // One after the other: they would disturb each other.
-    ...(await runJobs(
-      chosen.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors + 1 })),
-      processors,
-    )),
+    ...(await runJobs([checks, ...unmeasured.map((suite) => toJob(suite, { TMPDIR: folder.path }))], processors)),
+    ...(await runJobs(measured, processors)),
   ];
   printRuns(runs);
   const passed = runs.every((one) => one.passed) || (stoppedBy === undefined && (await passesAlone(runs)));

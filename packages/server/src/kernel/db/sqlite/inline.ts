@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Db } from '../db.ts';
-import type { Operation } from '../operation.ts';
+import type { Migration, Operation } from '../operation.ts';
 import { testEngine } from '../testing/engine.ts';
 import { backupDatabase } from './backup.ts';
 import { databaseFile } from './database-files.ts';
@@ -32,13 +32,8 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
  */
 export async function openInlineSqlite(options: InlineOptions): Promise<Db> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'gatehouse-db-'));
-  const files = await openFiles({
-    dataDir,
-    backupsDir: join(dataDir, 'backups'),
-    migrations: options.migrations,
-    nowMs: 0,
-    programVersion: 'inline',
-  });
+  if (options.dataDir === undefined) cpSync(await emptyDatabase(options.migrations), dataDir, { recursive: true });
+  const files = await openAt(dataDir, options.migrations);
   const findOperation = indexOperations(options.operations);
   const main = createGroupCommit(files.main, findOperation);
   const telemetry = files.telemetry === undefined ? undefined : createGroupCommit(files.telemetry, findOperation);
@@ -82,4 +77,26 @@ export async function openInlineSqlite(options: InlineOptions): Promise<Db> {
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+const openAt = (dataDir: string, migrations: readonly Migration[]) =>
+  openFiles({ dataDir, backupsDir: join(dataDir, 'backups'), migrations, nowMs: 0, programVersion: 'inline' });
+
+/** Empty databases of this process, by their migrations: to create all tables takes many times as long as to copy them. */
+const emptyDatabases: { readonly migrations: readonly Migration[]; readonly dataDir: string }[] = [];
+process.once('exit', () => {
+  for (const { dataDir } of emptyDatabases) rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function emptyDatabase(migrations: readonly Migration[]): Promise<string> {
+  const isSame = (one: { readonly migrations: readonly Migration[] }) =>
+    one.migrations.length === migrations.length && migrations.every((migration, index) => migration === one.migrations[index]);
+  const known = emptyDatabases.find(isSame);
+  if (known !== undefined) return known.dataDir;
+  const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-empty-'));
+  const files = await openAt(dataDir, migrations);
+  files.telemetry?.close();
+  files.main.close();
+  emptyDatabases.push({ migrations, dataDir });
+  return dataDir;
 }
