@@ -493,7 +493,10 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
     case 'session.reset_conversation':
     case 'session.compact':
     case 'session.fork':
+    case 'session.suggest_title':
       return { sessionKey: target.sessionKey };
+    case 'session.update':
+      return { sessionKey: target.sessionKey, shelf: 'list' };
     case 'memory.delete':
       return { ids: [target.memoryId] };
     case 'session.status':

@@ -115,7 +115,8 @@ export function proofConfig(
       },
       ...more.providers?.(providerUrl),
     },
-    models: { discover: false },
+    // No model calls that a test did not ask for.
+    models: { discover: false, titles: false },
     browser: more.browser ?? { enabled: false },
     agents: { default: { name: 'Gate', model: 'local/test-model', maxConcurrentRuns: 1000 }, ...more.agents },
     ...(more.embedding !== undefined && { embedding: more.embedding }),

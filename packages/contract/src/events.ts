@@ -79,6 +79,12 @@ export const events = {
     summary: 'The first turn of a conversation was stored, or a fork of another one.',
     payload: () => z.strictObject({ ...conversationIdentity, timestamp }),
   }),
+  'session:updated': event({
+    category: 'Sessions',
+    visibility: 'owner',
+    summary: 'A conversation was given a title, pinned or archived.',
+    payload: () => z.strictObject({ ...conversationIdentity, timestamp }),
+  }),
   'session:expired': event({
     category: 'Sessions',
     visibility: 'owner',

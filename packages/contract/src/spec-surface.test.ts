@@ -11,6 +11,8 @@ const beyondSpec = new Set([
   'memory.lifecycle',
   'session.fork',
   'session.feedback',
+  'session.update',
+  'session.suggest_title',
   'obs.trace.replay',
   'eval.run',
   'eval.get',
@@ -63,6 +65,7 @@ const beyondSpec = new Set([
 ]);
 /** Additional events that the specification does not name. */
 const eventsBeyondSpec = [
+  'session:updated',
   'tool:started',
   'tool:finished',
   'inbox:message',

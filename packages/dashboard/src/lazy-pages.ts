@@ -18,6 +18,7 @@ export const lazyPages = {
   agent: part(() => import('./pages/agent/agent-page.tsx')),
   approvals: part(() => import('./pages/approvals/approvals-page.tsx')),
   audit: part(() => import('./pages/audit/audit-page.tsx')),
+  conversation: part(() => import('./pages/chat/conversation-dialog.tsx')),
   browser: part(() => import('./pages/browser/browser-dialog.tsx')),
   channels: part(() => import('./pages/channels/channels-page.tsx')),
   files: part(() => import('./pages/files/files.ts')),
@@ -39,6 +40,7 @@ export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.appro
 export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
 export const BrowserDialog = lazy(async () => ({ default: (await lazyPages.browser()).BrowserDialog }));
+export const ConversationDialog = lazy(async () => ({ default: (await lazyPages.conversation()).ConversationDialog }));
 export const ChannelsPage = lazy(async () => ({ default: (await lazyPages.channels()).ChannelsPage }));
 export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));

@@ -2,6 +2,7 @@ import { addCondensed, addLeaf, moveCut, type SummaryNode } from '../../../packa
 import { deleteResponse, keepResponse, pruneResponses } from '../../../packages/server/src/features/conversations/responses/store.ts';
 import { keepReceipt, pruneReceipts } from '../../../packages/server/src/features/conversations/receipts/store.ts';
 import { countCompaction } from '../../../packages/server/src/features/conversations/sessions/changes/reset-store.ts';
+import { labelConversation, suggestName } from '../../../packages/server/src/features/conversations/sessions/changes/label-store.ts';
 import { forkConversation } from '../../../packages/server/src/features/conversations/sessions/changes/fork-store.ts';
 import { indexMessages } from '../../../packages/server/src/features/conversations/sessions/search/index-store.ts';
 import { findConversation } from '../../../packages/server/src/features/conversations/sessions/store.ts';
@@ -275,6 +276,8 @@ const erasing: Driver<Round, Erasures> = {
             };
             if ('value' in (await writer.write(forkConversation, fork, gone))) forked.push(place);
           },
+          () => writer.write(labelConversation, { ref, name: `Named ${side}`, shelf: 'pinned', audit: audit('label') }, ['precondition_failed']),
+          () => writer.write(suggestName, { ref, name: `Suggested ${side}` }),
           async () => {
             const archival = { ref, archiveId: names.id('ar', `${place}-${side}`), atMs, audit: audit('delete') };
             if ('value' in (await writer.write(deleteConversation, archival, ['not_found']))) deleted.push(place);

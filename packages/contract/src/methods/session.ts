@@ -61,11 +61,24 @@ export const StoredMessage = once(() =>
     .meta({ id: 'StoredMessage' }),
 );
 
+/** A place in the lists of conversations; a new one is in `list`. */
+const ConversationShelf = once(() => z.enum(['list', 'pinned', 'archived']).meta({ id: 'ConversationShelf' }));
+
+const ConversationSource = once(() =>
+  z
+    .enum(['chat', 'job', 'sub-agent', 'webhook', 'heartbeat', 'evaluation'])
+    .describe('What started the conversation: a message to the agent (`chat`), or work of the daemon.')
+    .meta({ id: 'ConversationSource' }),
+);
+
 const summaryFields = once(() => ({
   ...conversationIdentity,
   conversationScope: ConversationScope.describe('The scope that `conversationRef` is a digest of; a delivery of a job contains both.'),
   kind: SessionKind(),
-  title: z.string().optional().describe('Beginning of the first user message, at most 80 characters.'),
+  title: z.string().optional().describe('The title that it was given, or the beginning of the first user message, at most 80 characters.'),
+  named: z.literal(true).optional().describe('A person or a model gave it its title.'),
+  shelf: ConversationShelf().optional().describe('Absent when it is neither pinned nor archived.'),
+  source: ConversationSource(),
   forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
   synthetic: z.literal(true).optional().describe('A replay created it.'),
   endpoint: ChannelEndpoint.optional(),
@@ -83,6 +96,7 @@ const summaryExample = {
   },
   kind: 'dm' as const,
   title: 'What is a gateway?',
+  source: 'chat' as const,
   messageCount: 2,
   totalTokens: 129,
   createdAt: 1790000000000,
@@ -160,6 +174,8 @@ export const session = {
         agentId: AgentId.optional().describe('The default agent when absent.'),
         allAgents: z.boolean().default(false).describe('Conversations of all agents that the caller may reach; wins over `agentId`.'),
         kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all').describe('`group`: the session key names a peer or a thread.'),
+        source: ConversationSource().optional().describe('Only conversations that this started; all when absent.'),
+        shelf: ConversationShelf().optional().describe('Only conversations that are kept there; all when absent.'),
         sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in the last minutes.'),
         ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
       }),
@@ -204,6 +220,40 @@ export const session = {
         },
       },
     ],
+    since: '0.1.0',
+  }),
+  'session.update': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Names, pins or archives a conversation.',
+    description:
+      'What is absent stays as it is. A title is kept on one line and cut after 80 characters; null returns to the beginning of the first message. An archived conversation is left out of the list of chats; a message in it does not bring it back. A conversation whose first turn has not ended cannot be changed yet.',
+    params: () =>
+      z.strictObject({
+        ...conversationAddress,
+        title: z.string().min(1).max(400).nullable().optional(),
+        shelf: ConversationShelf().optional(),
+      }),
+    result: () => z.strictObject(summaryFields()),
+    errors: ['not_found'],
+    examples: [
+      {
+        params: { sessionKey: 'ada:desk', title: 'Gateways', shelf: 'pinned' },
+        result: { ...summaryExample, title: 'Gateways', named: true, shelf: 'pinned' },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'session.suggest_title': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Lets a model give a conversation a title, unless it already has one.',
+    description:
+      'The model is that of the operation `condensation` of the agent (`operationModels`), and reads the first question and its answer. The call is booked and counts for the budgets of the agent. `stored` is false when the conversation already has a title, which is returned without a model call, or was given one or cleared meanwhile. With `models.titles: false` no model is called.',
+    params: () => z.strictObject({ ...conversationAddress }),
+    result: () => z.strictObject({ ...conversationIdentity, title: z.string(), stored: z.boolean() }),
+    errors: ['not_found'],
+    examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, title: 'What a gateway does', stored: true } }],
     since: '0.1.0',
   }),
   'session.delete': method({

@@ -9,6 +9,7 @@ const one = (conversationRef: string, sessionKey: string, part: Partial<Conversa
   agentId: 'default',
   conversationScope: { tenantId: 'default', agentId: 'default', partition: { kind: 'principal-key', principalId: 'token:ada', sessionKey } },
   kind: 'dm',
+  source: 'chat',
   messageCount: 2,
   totalTokens: 3,
   createdAt: 1,

@@ -1,4 +1,5 @@
-import type { Result } from '@gatehouse/contract';
+import type { Client } from '@gatehouse/client';
+import type { Params, Result } from '@gatehouse/contract';
 import type { Thread } from './chat-thread.ts';
 import { useSession } from './context.ts';
 import type { Store } from './store.ts';
@@ -9,14 +10,24 @@ export type Conversation = ConversationList['sessions'][number];
 
 const settleMs = 1_500;
 
+export type ConversationFilter = Pick<Params<'session.list'>, 'agentId' | 'source' | 'shelf'>;
+
 /** Loads the conversations that the token may see, of one agent or of all, newest first; reloads when an event reports a change. */
-export function useConversations(limit: number, agentId?: string): Loaded<ConversationList> {
+export function useConversations(limit: number, { agentId, source, shelf }: ConversationFilter = {}): Loaded<ConversationList> {
   const { client } = useSession();
+  const of = agentId === undefined ? { allAgents: true } : { agentId };
   return useLoad(
-    ['session.list', agentId, limit],
-    (signal) => client.call('session.list', agentId === undefined ? { allAgents: true, limit } : { agentId, limit }, { signal }),
-    { changedBy: ['session:created', 'session:expired'], settleMs },
+    ['session.list', agentId, source, shelf, limit],
+    (signal) => client.call('session.list', { ...of, source, shelf, limit }, { signal }),
+    { changedBy: ['session:created', 'session:updated', 'session:expired'], settleMs },
   );
+}
+
+/** Lets a model give a new conversation its title; without one, the beginning of the first message stays. */
+export function suggestTitle(client: Client, conversationRef: string): void {
+  client.call('session.suggest_title', { conversationRef }).catch(() => {
+    // A budget that is spent or a model that fails: nobody asked for the title.
+  });
 }
 
 /** Searches titles, keys and agents, and the messages of loaded threads. */

@@ -7,6 +7,7 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'message:sent', category: 'Messages' },
   { kind: 'message:streaming', category: 'Messages' },
   { kind: 'session:created', category: 'Sessions' },
+  { kind: 'session:updated', category: 'Sessions' },
   { kind: 'session:expired', category: 'Sessions' },
   { kind: 'audit:event', category: 'Security' },
   { kind: 'approval:requested', category: 'Approvals' },

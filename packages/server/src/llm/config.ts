@@ -77,6 +77,12 @@ export const ModelsConfig = z.strictObject({
     .describe(
       'The longest provider answer that is accepted, text and tool arguments together. Below it, 16 bytes for each requested token and at least 1 MiB. A longer one is cut off there: the connection is closed and the turn ends with what there is, as `provider_degraded`.',
     ),
+  titles: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Let a model give conversations of the dashboard and the command line a title after their first answer, with the model of the operation `condensation`. Without it, the beginning of the first message stays.',
+    ),
   cooldownMs: z.int().min(0).default(60_000).describe('First pause after a provider refused its key or asked to wait; grows fivefold up to an hour.'),
 });
 export type ModelsConfig = z.output<typeof ModelsConfig>;

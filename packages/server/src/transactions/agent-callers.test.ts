@@ -13,6 +13,7 @@ import { silentLog } from '../kernel/log.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { migrations, operations } from './registry.ts';
 import type { Agent } from '../features/agents/agents/api.ts';
+import { createFence } from '../runtime/fence.ts';
 import { createSessions, type Sessions } from '../features/conversations/sessions/sessions.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
 
@@ -80,6 +81,13 @@ beforeEach(async () => {
     deleteConversation,
     resetSession,
     resetConversation,
+    work: {
+      generate: () => {
+        throw new Error('no model is called');
+      },
+    },
+    fence: createFence({ key: Buffer.alloc(32, 7) }),
+    titles: { current: true },
     compact: async () => ({ messageCount: 1, tokensBefore: 1, tokensAfter: 1, summaries: 0, method: 'none' }),
     forgetTraces: async () => {},
     cleared: () => {},

@@ -91,6 +91,7 @@ import { sessionSendMigrations } from '../features/delegation/session-send/migra
 import { sessionSendOperations } from '../features/delegation/session-send/store.ts';
 import { sessionMigrations } from '../features/conversations/sessions/migrations.ts';
 import { forkOperations } from '../features/conversations/sessions/changes/fork-store.ts';
+import { labelOperations } from '../features/conversations/sessions/changes/label-store.ts';
 import { feedbackOperations } from '../features/conversations/sessions/reading/past-turns/feedback-store.ts';
 import { pastTurnOperations } from '../features/conversations/sessions/reading/past-turns/past-turn-store.ts';
 import { indexOperations } from '../features/conversations/sessions/search/index-store.ts';
@@ -153,6 +154,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...searchOperations,
   ...indexOperations,
   ...forkOperations,
+  ...labelOperations,
   ...feedbackOperations,
   ...pastTurnOperations,
   ...resetOperations,

@@ -33,7 +33,7 @@ export interface ConversationsWiring {
 export type Conversations = ReturnType<typeof wireConversations>;
 
 /** Wires conversations: what a model sees of them, how they are read and changed, and the lanes that interrupted turns keep. */
-export function wireConversations({ building, core, clock }: Assembly, { agents, models, lanes, stops, ...deps }: ConversationsWiring) {
+export function wireConversations({ building, core, clock, live }: Assembly, { agents, models, lanes, stops, ...deps }: ConversationsWiring) {
   const { skills, workspace } = deps.tooling;
   const preparation = createPreparation({
     clock,
@@ -56,6 +56,9 @@ export function wireConversations({ building, core, clock }: Assembly, { agents,
       resetConversation,
       forgetTraces: deps.forgetTraces,
       compact: context.api.compact,
+      work: deps.work,
+      fence: deps.fence,
+      titles: live(({ models: { titles } }) => titles),
       lanes,
       cleared: (ref) => stops.value.messagesRemoved(ref),
       stop: (ref) => stops.value.conversationDeleted(ref),

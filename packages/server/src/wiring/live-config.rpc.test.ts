@@ -327,6 +327,16 @@ const rows: readonly Row[] = [
     after: 'mock/mock-other',
   },
   {
+    keys: ['models.titles'],
+    patch: { models: { titles: false } },
+    async see(server) {
+      const { conversationRef } = await server.client.call('agent.execute', { message: 'Titled?', sessionKey: `root:${Date.now()}` });
+      return (await server.client.call('session.suggest_title', { conversationRef })).stored;
+    },
+    before: true,
+    after: false,
+  },
+  {
     keys: ['skills'],
     patch: { skills: { unvetted: 'never' } },
     async see(server) {

@@ -1,6 +1,7 @@
 import { Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import type { Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
+import { suggestTitle } from '../../data/conversations.ts';
 import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
 import { BrowserDialog } from '../../lazy-pages.ts';
@@ -51,7 +52,7 @@ function ThreadView({
   readonly onShowList: () => void;
 }) {
   const session = useSession();
-  const { chats, live } = session;
+  const { chats, live, client, health } = session;
   const state = useStore(thread);
   const { ref, messages, running } = state;
   // Remounts the message field when its text is set from outside.
@@ -69,7 +70,9 @@ function ThreadView({
     if (ref === undefined || running || location.pathname !== '/chat') return;
     navigate(`/chat/${ref}`, { replace: true });
     chats.begin();
-  }, [ref, running, chats]);
+    const isAnswered = thread.get().messages.at(-1)?.state === 'done';
+    if (isAnswered && !hasNoModel(health.state.get().health)) suggestTitle(client, ref);
+  }, [ref, running, chats, thread, client, health]);
 
   // Another client may write to the same conversation.
   useEffect(

@@ -1,7 +1,9 @@
-import { useMemo, useState } from 'react';
+import { Suspense, useEffect, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { searchConversations, useConversations } from '../../data/conversations.ts';
+import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago } from '../../data/format.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { ConversationDialog } from '../../lazy-pages.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { useOverlay } from '../../ui/overlay.ts';
 import { Button, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
@@ -9,68 +11,155 @@ import { SearchField } from '../../ui/search-field.tsx';
 
 const firstLimit = 30;
 const maxLimit = 200;
+const maxPinned = 50;
+const maxFound = 30;
+const settleMs = 250;
 
-/** The conversation list next to the chat, with a search over the data loaded in this tab. */
-export function ConversationPicker({
-  current,
-  open,
-  onBegin,
-  onPick,
-  onClose,
-}: {
+interface PickerProps {
   readonly current: string | undefined;
   readonly open: boolean;
   readonly onBegin: () => void;
   readonly onPick: () => void;
   readonly onClose: () => void;
-}) {
-  const { chats } = useSession();
-  const [limit, setLimit] = useState(firstLimit);
+}
+
+/** The chats next to the open one, pinned ones first. What jobs, sub-agents and webhooks say is on the page of conversations. */
+export function ConversationPicker({ current, open, onBegin, onPick, onClose }: PickerProps) {
+  const [archived, setArchived] = useState(false);
   const [query, setQuery] = useState('');
-  const list = useConversations(limit);
-  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], query, chats.loaded()), [list.data, query, chats]);
+  const [changed, setChanged] = useState<Conversation>();
   useOverlay(open, onClose);
+  const rows = { current, onPick, onChange: setChanged };
 
   return (
     <aside className={open ? 'picker open' : 'picker'} aria-label="Conversations">
       <div className="picker-head">
-        <SearchField
-          label="Search conversations"
-          title="Searches titles, keys and agents, and the messages of conversations opened in this tab"
-          value={query}
-          onChange={setQuery}
-        />
+        <SearchField label="Search conversations" title="Searches titles and all messages" value={query} onChange={setQuery} />
         <IconButton icon="plus" label="Start a new chat" onClick={onBegin} />
         <span className="narrow-only">
           <IconButton icon="close" label="Hide conversations" onClick={onClose} />
         </span>
       </div>
-      {list.error !== undefined && <Failure error={list.error} onRetry={list.reload} />}
-      {list.data === undefined && list.loading && <Skeleton lines={6} />}
-      {list.data !== undefined && found.length === 0 && (
-        <p className="hint pad">
-          {query === '' ? 'No conversations yet.' : 'Nothing found in titles, keys, agents, and messages opened in this tab.'}
-        </p>
+      {query.trim() === '' ? <ChatLists key={String(archived)} archived={archived} {...rows} /> : <FoundChats query={query} {...rows} />}
+      {query.trim() === '' && (
+        <div className="picker-foot">
+          <Button small look="quiet" onClick={() => setArchived(!archived)}>
+            {archived ? 'Back to chats' : 'Archived'}
+          </Button>
+        </div>
       )}
-      <ul className="picker-list">
-        {found.map(({ conversationRef, sessionKey, agentId, title, updatedAt }) => (
+      {changed !== undefined && (
+        <Suspense fallback={null}>
+          <ConversationDialog conversation={changed} isOpen={changed.conversationRef === current} onClose={() => setChanged(undefined)} />
+        </Suspense>
+      )}
+    </aside>
+  );
+}
+
+interface RowsProps {
+  readonly current: string | undefined;
+  readonly onPick: () => void;
+  readonly onChange: (conversation: Conversation) => void;
+}
+
+function ChatLists({ archived, ...rows }: RowsProps & { readonly archived: boolean }) {
+  const [limit, setLimit] = useState(firstLimit);
+  const list = useConversations(limit, { source: 'chat', shelf: archived ? 'archived' : 'list' });
+  const pinned = useConversations(maxPinned, { source: 'chat', shelf: 'pinned' });
+  const chats = list.data?.sessions;
+  const shownPinned = archived ? [] : (pinned.data?.sessions ?? []);
+  return (
+    <>
+      {list.error !== undefined && <Failure error={list.error} onRetry={list.reload} />}
+      {chats === undefined && list.loading && <Skeleton lines={6} />}
+      {shownPinned.length > 0 && <Rows label="Pinned" conversations={shownPinned} {...rows} />}
+      {chats !== undefined && chats.length === 0 && shownPinned.length === 0 && (
+        <p className="hint pad">{archived ? 'No archived chats.' : 'No conversations yet.'}</p>
+      )}
+      {chats !== undefined && chats.length > 0 && (
+        <Rows label={archived ? 'Archived' : shownPinned.length > 0 ? 'Chats' : undefined} conversations={chats} {...rows} />
+      )}
+      {list.data?.hasMore === true && limit < maxLimit && (
+        <Button small onClick={() => setLimit(maxLimit)}>
+          Show more
+        </Button>
+      )}
+    </>
+  );
+}
+
+function Rows({
+  label,
+  conversations,
+  current,
+  onPick,
+  onChange,
+}: RowsProps & { readonly label?: string | undefined; readonly conversations: readonly Conversation[] }) {
+  return (
+    <>
+      {label !== undefined && <h2 className="picker-label">{label}</h2>}
+      <ul className="picker-list" aria-label={label}>
+        {conversations.map((one) => (
+          <li key={one.conversationRef}>
+            <PageLink to={`/chat/${one.conversationRef}`} className="picker-item" current={one.conversationRef === current} onFollow={onPick}>
+              <span className="picker-title" dir="auto">
+                {one.title ?? one.sessionKey}
+              </span>
+              <span className="hint">
+                {one.agentId} · {ago(one.updatedAt)}
+              </span>
+            </PageLink>
+            <IconButton icon="more" label={`Change ${one.title ?? one.sessionKey}`} onClick={() => onChange(one)} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** Chats whose title matches, then messages that contain all terms, on the server. */
+function FoundChats({ query, ...rows }: RowsProps & { readonly query: string }) {
+  const { client, chats } = useSession();
+  const [settled, setSettled] = useState(query);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(query.trim()), settleMs);
+    return () => clearTimeout(timer);
+  }, [query]);
+  const list = useConversations(maxLimit, { source: 'chat' });
+  const titled = useMemo(() => searchConversations(list.data?.sessions ?? [], query, chats.loaded()), [list.data, query, chats]);
+  const found = useLoad(
+    ['session.search', undefined, settled, maxFound],
+    (signal) => client.call('session.search', { query: settled, limit: maxFound }, { signal }),
+    { keepsPrevious: ([name]) => name === 'session.search' },
+  );
+  const shown = new Set(titled.map(({ conversationRef }) => conversationRef));
+  const hits = (found.data?.mode === 'search' ? found.data.results : []).filter(
+    ({ conversationRef }, index, all) => !shown.has(conversationRef) && all.findIndex((other) => other.conversationRef === conversationRef) === index,
+  );
+  const isDone = list.data !== undefined && found.data !== undefined && !found.loading && settled === query.trim();
+  return (
+    <>
+      {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
+      {titled.length > 0 && <Rows conversations={titled} {...rows} />}
+      {hits.length > 0 && <h2 className="picker-label">In messages</h2>}
+      <ul className="picker-list" aria-label="Found messages">
+        {hits.map(({ conversationRef, title, sessionKey, snippet }) => (
           <li key={conversationRef}>
-            <PageLink to={`/chat/${conversationRef}`} className="picker-item" current={conversationRef === current} onFollow={onPick}>
+            <PageLink to={`/chat/${conversationRef}`} className="picker-item" current={conversationRef === rows.current} onFollow={rows.onPick}>
               <span className="picker-title" dir="auto">
                 {title ?? sessionKey}
               </span>
-              <span className="hint">
-                {agentId} · {ago(updatedAt)}
+              <span className="hint cut" dir="auto">
+                {snippet}
               </span>
             </PageLink>
           </li>
         ))}
       </ul>
-      {list.data !== undefined && query === '' && list.data.hasMore && limit < maxLimit && (
-        <Button small onClick={() => setLimit(maxLimit)}>
-          Show more
-        </Button>
-      )}
-    </aside>
+      <p className="hint pad" role="status">
+        {!isDone ? 'Searching…' : titled.length + hits.length === 0 ? 'Nothing found in titles and messages.' : ''}
+      </p>
+    </>
   );
 }

@@ -26,12 +26,13 @@ export function ConversationsPage({ rest }: { readonly rest: string | undefined 
 function ConversationList() {
   const { client, admin, chats } = useSession();
   const [agentId, setAgentId] = useState<string>();
+  const [source, setSource] = useState<Conversation['source']>();
   const [limit, setLimit] = useState(firstLimit);
   const [input, setInput] = useState('');
   const [query, setQuery] = useState('');
   const [removing, setRemoving] = useState<Conversation>();
   const [error, setError] = useState<unknown>();
-  const list = useConversations(limit, agentId);
+  const list = useConversations(limit, { agentId, source });
   const found = useMemo(() => searchConversations(list.data?.sessions ?? [], input, []), [list.data, input]);
   useEffect(() => {
     const timer = setTimeout(() => setQuery(input.trim()), settleMs);
@@ -51,6 +52,7 @@ function ConversationList() {
       <div className="toolbar">
         <SearchField label="Search conversations" hint="Search titles and all messages" value={input} onChange={setInput} />
         <AgentFilter value={agentId} onChange={setAgentId} />
+        <SourceFilter value={source} onChange={setSource} />
       </div>
       {(list.error ?? error) !== undefined && <Failure error={list.error ?? error} onRetry={list.error === undefined ? undefined : list.reload} />}
       {list.data === undefined && list.loading && <Skeleton lines={8} />}
@@ -102,6 +104,35 @@ function ConversationList() {
   );
 }
 
+const sourceLabels: Readonly<Record<Conversation['source'], string>> = {
+  chat: 'Chats',
+  job: 'Jobs',
+  'sub-agent': 'Sub-agents',
+  webhook: 'Webhooks',
+  heartbeat: 'Heartbeats',
+  evaluation: 'Evaluations',
+};
+const sources = Object.keys(sourceLabels) as readonly Conversation['source'][];
+
+function SourceFilter({
+  value,
+  onChange,
+}: {
+  readonly value: Conversation['source'] | undefined;
+  readonly onChange: (source: Conversation['source'] | undefined) => void;
+}) {
+  return (
+    <select aria-label="Started by" value={value ?? ''} onChange={(event) => onChange(sources.find((source) => source === event.target.value))}>
+      <option value="">Started by anything</option>
+      {sources.map((source) => (
+        <option key={source} value={source}>
+          {sourceLabels[source]}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 function ConversationRow({
   conversation,
   onExport,
@@ -111,7 +142,7 @@ function ConversationRow({
   readonly onExport: () => void;
   readonly onRemove: (() => void) | undefined;
 }) {
-  const { conversationRef, sessionKey, title = sessionKey, agentId, messageCount, totalTokens, updatedAt } = conversation;
+  const { conversationRef, sessionKey, title = sessionKey, source, shelf, agentId, messageCount, totalTokens, updatedAt } = conversation;
   return (
     <li className="row">
       <div className="row-main">
@@ -121,6 +152,8 @@ function ConversationRow({
         <p className="hint mono cut">{sessionKey}</p>
       </div>
       <div className="row-facts">
+        {source !== 'chat' && <Badge tone="accent">{sourceLabels[source]}</Badge>}
+        {shelf !== undefined && <Badge>{shelf === 'pinned' ? 'Pinned' : 'Archived'}</Badge>}
         <Badge>{agentId}</Badge>
         <span>{plural(messageCount, 'message')}</span>
         <span>{count(totalTokens)} tokens</span>

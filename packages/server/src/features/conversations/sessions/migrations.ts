@@ -127,5 +127,23 @@ export const sessionMigrations: readonly Migration[] = [
   },
   // Retention alone reads it.
   { id: '201-conversations-of-runs', up: [`CREATE INDEX conversation_of_runs ON conversation (updated_at_ms) WHERE kind = 'sub-agent'`] },
+  {
+    id: '360-conversation-labels',
+    up: [
+      // Given by a person or a model; the title is the beginning of the first message.
+      `ALTER TABLE conversation ADD COLUMN name TEXT`,
+      `ALTER TABLE conversation ADD COLUMN shelf TEXT NOT NULL DEFAULT 'list'`,
+      `ALTER TABLE conversation ADD COLUMN source TEXT NOT NULL DEFAULT 'chat'`,
+      `UPDATE conversation SET source = CASE WHEN session_key LIKE 'subagent:%' THEN 'sub-agent' WHEN session_key LIKE 'cron:%' THEN 'job'
+        WHEN session_key LIKE 'heartbeat:%' THEN 'heartbeat' WHEN session_key LIKE 'gatehouse:evaluation:%' THEN 'evaluation' ELSE 'webhook' END
+        WHERE session_key LIKE 'subagent:%' OR session_key LIKE 'cron:%' OR session_key LIKE 'heartbeat:%'
+          OR session_key LIKE 'gatehouse:evaluation:%' OR session_key LIKE '%:webhook:%'`,
+      // Lists are still counted and walked in these alone.
+      `DROP INDEX conversation_by_time`,
+      `DROP INDEX conversation_by_principal`,
+      `CREATE INDEX conversation_by_time ON conversation (updated_at_ms, agent_id, kind, source, shelf)`,
+      `CREATE INDEX conversation_by_principal ON conversation (principal_id, updated_at_ms, agent_id, kind, source, shelf)`,
+    ],
+  },
   { id: '203-attached-media', up: [`CREATE INDEX message_attached ON message (id) WHERE attachments_json IS NOT NULL`] },
 ];

@@ -4,6 +4,7 @@ import type { Log } from '../../../kernel/log.ts';
 import type { ConversationTarget, SessionsApi } from './api.ts';
 import { createAlone } from './changes/alone.ts';
 import { type ChangingDeps, createChanging } from './changes/changing.ts';
+import { createLabels, type LabelDeps } from './changes/labels.ts';
 import { type Clearing, type ClearingDeps, createClearing } from './changes/clearing.ts';
 import { createIndexer } from './search/indexer.ts';
 import { PendingConversations } from './reading/pending.ts';
@@ -16,12 +17,13 @@ import { createReading, type ReadingDeps } from './reading/reading.ts';
 import { createSearch } from './search/search.ts';
 
 type SessionMethods =
-  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork' | 'feedback'}`>;
+  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork' | 'feedback' | 'update' | 'suggest_title'}`>;
 
 /** Built here, for those who use it. */
 type Own = 'addressing' | 'alone' | 'indexer' | 'lanes';
 
-export interface SessionsDeps extends Omit<ChangingDeps, Own | 'agents'>, Omit<ClearingDeps, Own>, Omit<ReadingDeps, Own> {
+export interface SessionsDeps
+  extends Omit<ChangingDeps, Own | 'agents'>, Omit<ClearingDeps, Own>, Omit<LabelDeps, Own | 'agents'>, Omit<ReadingDeps, Own> {
   readonly log: Log;
   readonly lanes: Pick<Lanes, 'acquire' | 'of'>;
 }
@@ -71,6 +73,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       ...createSearch({ ...deps, indexer }),
       ...clearing.methods,
       ...changing.methods,
+      ...createLabels({ ...deps, addressing }),
       ...createFeedback({ ...deps, addressing }),
     },
     applyResetPolicy: clearing.applyResetPolicy,

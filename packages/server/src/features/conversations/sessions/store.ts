@@ -35,7 +35,14 @@ export interface ConversationRow {
   readonly taint: ConversationTaint;
   /** 1: made by a replay, 0: not. Set by the server alone; nothing is learned from it. */
   readonly synthetic: 0 | 1;
+  /** Given by a person or a model. */
+  readonly name: string | null;
+  readonly shelf: 'list' | 'pinned' | 'archived';
+  readonly source: ConversationSource;
 }
+
+/** What started a conversation: a message to the agent, or work of the daemon. */
+export type ConversationSource = 'chat' | 'job' | 'sub-agent' | 'webhook' | 'heartbeat' | 'evaluation';
 
 /** Whether turns have read untrusted text: none (0), only before the last reset (1), or in messages the model still sees (2). */
 export type ConversationTaint = 0 | 1 | 2;
@@ -64,11 +71,15 @@ const columns = [
   'modelSeqFloor',
   'taint',
   'synthetic',
+  'name',
+  'shelf',
+  'source',
 ] as const;
 
 type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
   readonly count: number;
   readonly kind: ConversationRow['kind'];
+  readonly source: ConversationSource;
   readonly title: string | null;
   readonly taint: ConversationTaint;
 };
@@ -77,7 +88,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
   db
     .insertInto('conversation')
     .values({
-      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'inputTokens', 'outputTokens', 'costNano', 'taint']),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'source', 'sessionKey', 'title', 'inputTokens', 'outputTokens', 'costNano', 'taint']),
       tenantId,
       lastSeq: p('count'),
       messageCount: p('count'),
@@ -122,13 +133,24 @@ const insertMessage = query<{
 export const kindOf = (sessionKey: string): 'dm' | 'group' | 'sub-agent' =>
   sessionKey.startsWith('subagent:gateway:') ? 'sub-agent' : chatKindOf(sessionKey) === 'dm' ? 'dm' : 'group';
 
+/** Returns what started the conversation of a key; forging one only hides the caller's own conversation from lists of chats. */
+export function sourceOf(sessionKey: string): ConversationSource {
+  const [userId, channelId, peerId] = sessionKey.split(':');
+  if (userId === 'subagent' && peerId !== undefined) return 'sub-agent';
+  if (userId === 'cron') return 'job';
+  if (userId === 'heartbeat') return 'heartbeat';
+  if (userId === 'gatehouse' && channelId === 'evaluation') return 'evaluation';
+  return channelId === 'webhook' && peerId !== undefined ? 'webhook' : 'chat';
+}
+
 /** Adds the messages of one turn to its conversation, and creates it on the first turn. Part of `commitTurn`. */
 export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
   const count = input.messages.length;
   const kind = kindOf(input.sessionKey);
+  const source = sourceOf(input.sessionKey);
   const isTainted = input.tainted === true || input.messages.some((one) => one.attachmentsJson !== null || holdsTaint(one.content));
   const taint = isTainted ? 2 : 0;
-  const conversation = await tx.get(growConversation, { ...input, count, kind, title: titleOf(input.messages[0]), taint });
+  const conversation = await tx.get(growConversation, { ...input, count, kind, source, title: titleOf(input.messages[0]), taint });
   if (conversation === undefined) throw new Error('growing a conversation returned no row');
   const firstSeq = conversation.lastSeq - count + 1;
   for (const [index, message] of input.messages.entries()) {
@@ -138,25 +160,26 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   return { created: conversation.turnCount === 1, firstSeq };
 }
 
-const insertEmpty = query<ConversationTarget & { kind: ConversationRow['kind']; title: string | null; atMs: number }>(({ db, each, p }) =>
-  db
-    .insertInto('conversation')
-    .values({
-      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title']),
-      tenantId,
-      lastSeq: 0,
-      messageCount: 0,
-      turnCount: 0,
-      stepCount: 0,
-      toolCallCount: 0,
-      inputTokens: 0,
-      outputTokens: 0,
-      costNano: 0,
-      createdAtMs: p('atMs'),
-      updatedAtMs: p('atMs'),
-      taint: 0,
-    })
-    .onConflict((conflict) => conflict.column('ref').doNothing()),
+const insertEmpty = query<ConversationTarget & { kind: ConversationRow['kind']; source: ConversationSource; title: string | null; atMs: number }>(
+  ({ db, each, p }) =>
+    db
+      .insertInto('conversation')
+      .values({
+        ...each(['ref', 'agentId', 'principalId', 'kind', 'source', 'sessionKey', 'title']),
+        tenantId,
+        lastSeq: 0,
+        messageCount: 0,
+        turnCount: 0,
+        stepCount: 0,
+        toolCallCount: 0,
+        inputTokens: 0,
+        outputTokens: 0,
+        costNano: 0,
+        createdAtMs: p('atMs'),
+        updatedAtMs: p('atMs'),
+        taint: 0,
+      })
+      .onConflict((conflict) => conflict.column('ref').doNothing()),
 );
 
 /** Stores a conversation before its first turn, which answers `question`, has ended. Part of `checkpointTurn`. */
@@ -164,7 +187,9 @@ export async function openConversation(
   tx: Tx,
   { target, question, atMs }: { readonly target: ConversationTarget; readonly question: string; readonly atMs: number },
 ): Promise<void> {
-  await tx.run(insertEmpty, { ...target, kind: kindOf(target.sessionKey), title: titleOf({ role: 'user', content: question }), atMs });
+  const { sessionKey } = target;
+  const title = titleOf({ role: 'user', content: question });
+  await tx.run(insertEmpty, { ...target, kind: kindOf(sessionKey), source: sourceOf(sessionKey), title, atMs });
 }
 
 const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>
@@ -253,6 +278,9 @@ function v1Columns(sql: SqlTag) {
     sql<number>`0`.as('modelSeqFloor'),
     sql<ConversationTaint>`0`.as('taint'),
     sql<0>`0`.as('synthetic'),
+    sql<null>`NULL`.as('name'),
+    sql<'list'>`'list'`.as('shelf'),
+    sql<'chat'>`'chat'`.as('source'),
   ] as const;
 }
 
@@ -300,6 +328,8 @@ export const storedRefs = operation('sessions.stored', async (tx, { refs }: { re
 
 export interface ListFilter extends Reach {
   readonly kind: 'all' | ConversationRow['kind'];
+  readonly source: ConversationSource | null;
+  readonly shelf: ConversationRow['shelf'] | null;
   readonly sinceMs: number | null;
   readonly offset: number;
   readonly limit: number;
@@ -307,7 +337,7 @@ export interface ListFilter extends Reach {
 
 /** Returns a page of conversations, newest first, with the total; covered by an index. */
 export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
-  const { kind, agentIds, principalId, sinceMs, limit, offset } = filter;
+  const { kind, source, shelf, agentIds, principalId, sinceMs, limit, offset } = filter;
   const turns = (db: Database) => {
     let from = db.selectFrom('turn').where('origin', '=', 'v1');
     if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
@@ -319,6 +349,8 @@ export const listConversations = operation('sessions.list', async (tx, filter: L
     if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
     if (principalId !== null) from = from.where('principalId', '=', principalId);
     if (kind !== 'all') from = from.where('kind', '=', kind);
+    if (source !== null) from = from.where('source', '=', source);
+    if (shelf !== null) from = from.where('shelf', '=', shelf);
     return sinceMs === null ? from : from.where('updatedAtMs', '>=', sinceMs);
   };
   const [count] = await tx.build<{ total: number }>((db, sql) => {

@@ -29,6 +29,9 @@ interface ConversationTable {
   readonly taint: Generated<ConversationRow['taint']>;
   readonly indexedSeq: Generated<number>;
   readonly synthetic: Generated<ConversationRow['synthetic']>;
+  readonly name: string | null;
+  readonly shelf: Generated<ConversationRow['shelf']>;
+  readonly source: Generated<ConversationRow['source']>;
 }
 
 /** Rows of `message`. */

@@ -2,7 +2,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { chatKindOf, tenantId } from '../conversation.ts';
-import { type ConversationRow, type ConversationTaint, lockConversation, readConversation } from '../store.ts';
+import { type ConversationRow, type ConversationTaint, lockConversation, readConversation, sourceOf } from '../store.ts';
 
 /** Maximum messages copied in one transaction, which blocks commits for about a tenth of a second. */
 const maxForked = 50_000;
@@ -43,7 +43,9 @@ const insertFork = query<
     synthetic: 0 | 1;
     agentId: string;
     kind: ConversationRow['kind'];
+    source: ConversationRow['source'];
     title: string | null;
+    name: string | null;
     count: number;
     turns: number;
     floor: number;
@@ -54,7 +56,7 @@ const insertFork = query<
   db
     .insertInto('conversation')
     .values({
-      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'taint', 'synthetic']),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'source', 'sessionKey', 'title', 'name', 'taint', 'synthetic']),
       tenantId,
       forkedFrom: p('sourceRef'),
       modelSeqFloor: p('floor'),
@@ -114,7 +116,9 @@ export const forkConversation = operation('sessions.fork', async (tx, fork: Fork
     agentId: fork.agentId ?? source.agentId,
     synthetic: fork.synthetic === true ? 1 : 0,
     kind,
+    source: sourceOf(fork.sessionKey),
     title: source.title,
+    name: source.name,
     count,
     turns,
     floor,

@@ -20,7 +20,16 @@ export async function leaveBehind(tx: Tx, ref: string): Promise<{ readonly row: 
 const clear = query<{ id: number }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ lastSeq: 0, indexedSeq: 0, messageCount: 0, modelSeqFloor: 0, title: null, resetCount: sql<number>`reset_count + 1`, taint: 0 })
+    .set({
+      lastSeq: 0,
+      indexedSeq: 0,
+      messageCount: 0,
+      modelSeqFloor: 0,
+      title: null,
+      name: null,
+      resetCount: sql<number>`reset_count + 1`,
+      taint: 0,
+    })
     .where('id', '=', p('id')),
 );
 

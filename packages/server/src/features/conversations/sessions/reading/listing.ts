@@ -25,14 +25,20 @@ export function createListing({ db, clock, agents, pending }: ListingDeps): Hand
   }
 
   return {
-    'session.list': async ({ agentId, allAgents, kind, sinceMinutes, offset, limit }, call) => {
+    'session.list': async ({ agentId, allAgents, kind, source = null, shelf = null, sinceMinutes, offset, limit }, call) => {
       const reach = allAgents ? reachOf(call) : reachWithin(reachOf(call), agentId ?? call.agentCaller?.agentId ?? agents.defaultId);
       const sinceMs = sinceMinutes === undefined ? null : clock.now() - sinceMinutes * 60_000;
       // Started conversations without a row are the newest.
-      const begun = (await unstored(reach)).filter((row) => (kind === 'all' || kind === row.kind) && row.updatedAtMs >= (sinceMs ?? 0));
+      const begun = (await unstored(reach)).filter(
+        (row) =>
+          (kind === 'all' || kind === row.kind) &&
+          (source === null || source === row.source) &&
+          (shelf === null || shelf === row.shelf) &&
+          row.updatedAtMs >= (sinceMs ?? 0),
+      );
       const shown = begun.slice(offset, offset + limit);
       const stored = { offset: Math.max(0, offset - begun.length), limit: Math.max(1, limit - shown.length) };
-      const { rows, total } = await db.read(listConversations, { ...reach, kind, sinceMs, ...stored });
+      const { rows, total } = await db.read(listConversations, { ...reach, kind, source, shelf, sinceMs, ...stored });
       const sessions = [...shown, ...rows].slice(0, limit).map(toSummary);
       const all = begun.length + total;
       return { sessions, total: all, offset, limit, hasMore: offset + sessions.length < all };

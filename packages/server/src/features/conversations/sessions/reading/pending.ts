@@ -1,6 +1,6 @@
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { ConversationTarget } from '../api.ts';
-import { type ConversationRow, kindOf, type Reach, within } from '../store.ts';
+import { type ConversationRow, kindOf, type Reach, sourceOf, within } from '../store.ts';
 
 /**
  * Conversations with a running or queued turn. During its first turn a conversation has no row yet but already exists: it
@@ -71,5 +71,8 @@ function emptyRow({ ref, agentId, principalId, sessionKey }: ConversationTarget,
     modelSeqFloor: 0,
     taint: 0,
     synthetic: 0,
+    name: null,
+    shelf: 'list',
+    source: sourceOf(sessionKey),
   };
 }

@@ -11,6 +11,16 @@ export function titleOf(message: Pick<NewMessages['messages'][number], 'role' | 
   return shorten(line, maxTitleLength) || null;
 }
 
+/** Returns a title on one line of at most 80 characters, without quotation marks around it; undefined when nothing is left. */
+export function nameOf(text: string): string | undefined {
+  const line = text
+    .slice(0, headLength)
+    .trim()
+    .replaceAll(/[\s\p{C}]+/gu, ' ');
+  const bare = line.replace(/^["'“”„«»`*#\s]+/u, '').replace(/["'“”«»`*\s]+$/u, '');
+  return shorten(bare, maxTitleLength) || undefined;
+}
+
 /** Truncates at a word boundary near the limit, never inside a code point, and appends an ellipsis. */
 function shorten(line: string, limit: number): string {
   const points = [...line];

@@ -20,12 +20,17 @@ const scopeOf = ({ agentId, principalId, sessionKey }: ConversationRow): Convers
   partition: { kind: 'principal-key', principalId, sessionKey },
 });
 
+const titleOf = ({ name, title }: ConversationRow): string | undefined => name ?? title ?? undefined;
+
 export function toSummary(row: ConversationRow): ResultInput<'session.list'>['sessions'][number] {
   return {
     ...identityOf(row),
     conversationScope: scopeOf(row),
     kind: row.kind,
-    ...(row.title !== null && { title: row.title }),
+    ...(titleOf(row) !== undefined && { title: titleOf(row) }),
+    ...(row.name !== null && { named: true as const }),
+    ...(row.shelf !== 'list' && { shelf: row.shelf }),
+    source: row.source,
     ...(row.forkedFrom !== null && { forkedFrom: row.forkedFrom }),
     ...(row.synthetic === 1 && { synthetic: true as const }),
     messageCount: row.messageCount,

@@ -49,13 +49,13 @@ export interface SearchResult {
 
 type Found = Omit<SearchHit, 'snippet' | 'score'> & { readonly id: number; readonly head: string };
 
-const found = ['message.id', 'ref', 'sessionKey', 'agentId', 'title', 'seq', 'turnId', 'role', 'message.createdAtMs'] as const;
+const found = ['message.id', 'ref', 'sessionKey', 'agentId', 'seq', 'turnId', 'role', 'message.createdAtMs'] as const;
 
 const headById = query<{ id: number }, Found>(({ db, sql, p }) =>
   db
     .selectFrom('message')
     .innerJoin('conversation', 'conversation.id', 'message.conversationId')
-    .select([...found, sql<string>`substr(content, 1, ${sql.lit(rankedLength)})`.as('head')])
+    .select([...found, sql<string | null>`coalesce(name, title)`.as('title'), sql<string>`substr(content, 1, ${sql.lit(rankedLength)})`.as('head')])
     .where('message.id', '=', p('id')),
 );
 const contentById = query<{ id: number }, { content: string }>(({ db, p }) => db.selectFrom('message').select('content').where('id', '=', p('id')));
@@ -74,7 +74,11 @@ const waitingPart = query<object, { count: number }>(({ db, sql }) =>
 /** Returns the newest unindexed messages visible to the caller; their `head` is longer than that of others. */
 function readWaiting(tx: Tx, search: MessageSearch): Promise<Found[]> {
   return tx.build((db, sql) => {
-    let from = unindexed(db).select([...found, sql<string>`substr(content, 1, ${sql.lit(scannedLength)})`.as('head')]);
+    let from = unindexed(db).select([
+      ...found,
+      sql<string | null>`coalesce(name, title)`.as('title'),
+      sql<string>`substr(content, 1, ${sql.lit(scannedLength)})`.as('head'),
+    ]);
     if (search.principalId !== null) from = from.where('principalId', '=', search.principalId);
     if (search.agentIds !== null) from = from.where('agentId', 'in', search.agentIds);
     if (search.role !== null) from = from.where('role', '=', search.role);

@@ -11,6 +11,7 @@ const categories: Partial<Record<EventKind, DiagnosticCategory>> = {
   'message:received': 'message',
   'message:sent': 'message',
   'session:created': 'session',
+  'session:updated': 'session',
   'session:expired': 'session',
   'session:sub_agent_spawned': 'session',
   'session:sub_agent_spawn_rejected': 'session',

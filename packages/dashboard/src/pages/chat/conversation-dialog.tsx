@@ -1,0 +1,118 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import type { Conversation } from '../../data/conversations.ts';
+import { plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
+import { navigate } from '../../router.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Button, Failure, Field } from '../../ui/parts.tsx';
+import { saveBlob, saveJson } from '../../ui/save-json.ts';
+import { toHtml, toMarkdown } from './share.ts';
+
+type Shelf = NonNullable<Conversation['shelf']>;
+
+interface ConversationDialogProps {
+  readonly conversation: Conversation;
+  /** It is the one that the page shows. */
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}
+
+/** Renames, pins, archives, shares or deletes a conversation. */
+export function ConversationDialog({ conversation, isOpen, onClose }: ConversationDialogProps) {
+  const { client, admin, chats } = useSession();
+  const { conversationRef, sessionKey, title = '', named = false, shelf = 'list', messageCount } = conversation;
+  const [name, setName] = useState(title);
+  const [isDeleting, setDeleting] = useState(false);
+  const action = useAction();
+  const update = (change: { readonly title?: string | null; readonly shelf?: Shelf }): void =>
+    action.run(() => client.call('session.update', { conversationRef, ...change }).then(onClose));
+  const share = (type: 'md' | 'html' | 'json'): void =>
+    action.run(async () => {
+      const whole = await client.call('session.export', { conversationRef });
+      const file = `conversation-${conversationRef.slice(3, 15)}.${type}`;
+      if (type === 'json') return saveJson(file, whole);
+      const text = type === 'md' ? toMarkdown(whole, title || sessionKey) : toHtml(whole, title || sessionKey);
+      saveBlob(file, new Blob([text], { type: type === 'md' ? 'text/markdown' : 'text/html' }));
+    });
+
+  return (
+    <Dialog title="Conversation" onClose={onClose}>
+      <form
+        className="dialog-body"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name.trim() !== '') update({ title: name });
+        }}
+      >
+        <Field label="Title" hint={named ? undefined : 'The beginning of the first message.'} wide>
+          {(id, hint) => (
+            <div className="field-row">
+              <input id={id} aria-describedby={hint} maxLength={80} value={name} dir="auto" onChange={(event) => setName(event.target.value)} />
+              <Button submit disabled={action.busy || name.trim() === '' || name === title}>
+                Rename
+              </Button>
+              {named && (
+                <Button disabled={action.busy} onClick={() => update({ title: null })}>
+                  Reset
+                </Button>
+              )}
+            </div>
+          )}
+        </Field>
+        <div className="choices">
+          <Button disabled={action.busy} onClick={() => update({ shelf: shelf === 'pinned' ? 'list' : 'pinned' })}>
+            {shelf === 'pinned' ? 'Unpin' : 'Pin'}
+          </Button>
+          <Button disabled={action.busy} onClick={() => update({ shelf: shelf === 'archived' ? 'list' : 'archived' })}>
+            {shelf === 'archived' ? 'Restore from archive' : 'Archive'}
+          </Button>
+          <PageLink to={`/conversations/${conversationRef}`} className="button" onFollow={onClose}>
+            Details
+          </PageLink>
+        </div>
+        <h3>Save as a file</h3>
+        <div className="choices">
+          <Button icon="download" disabled={action.busy} onClick={() => share('md')}>
+            Markdown
+          </Button>
+          <Button icon="download" disabled={action.busy} onClick={() => share('html')}>
+            HTML
+          </Button>
+          <Button icon="download" disabled={action.busy} onClick={() => share('json')}>
+            JSON
+          </Button>
+        </div>
+        {isDeleting && (
+          <p>
+            The conversation with its {plural(messageCount, 'message')} and their summaries is removed from the list. An archived copy stays in the
+            gateway's database; memories are kept.
+          </p>
+        )}
+      </form>
+      {action.error !== undefined && <Failure error={action.error} />}
+      {admin && (
+        <footer>
+          {isDeleting && <Button onClick={() => setDeleting(false)}>Cancel</Button>}
+          <Button
+            look="danger"
+            icon="trash"
+            disabled={action.busy}
+            onClick={() => {
+              if (!isDeleting) return setDeleting(true);
+              action.run(async () => {
+                await client.call('session.delete', { conversationRef });
+                chats.forget(conversationRef);
+                if (isOpen) navigate('/chat');
+                onClose();
+              });
+            }}
+          >
+            {isDeleting ? 'Delete now' : 'Delete…'}
+          </Button>
+        </footer>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,46 @@
+import { AppError } from '../../../../kernel/app-error.ts';
+import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
+import { operation, query } from '../../../../kernel/db/operation.ts';
+import { type ConversationRow, lockConversation } from '../store.ts';
+
+export interface Labels {
+  readonly ref: string;
+  /** Null returns to the beginning of the first message. */
+  readonly name?: string | null | undefined;
+  readonly shelf?: ConversationRow['shelf'] | undefined;
+  readonly audit: AuditRow;
+}
+
+const label = query<{ id: number; name: string | null; shelf: ConversationRow['shelf'] }>(({ db, each, p }) =>
+  db
+    .updateTable('conversation')
+    .set(each(['name', 'shelf']))
+    .where('id', '=', p('id')),
+);
+
+/** Names a conversation, pins or archives it; what is absent stays. Throws `precondition_failed` before its first turn is stored. */
+export const labelConversation = operation('sessions.label', async (tx, { ref, name, shelf, audit }: Labels): Promise<ConversationRow> => {
+  const row = await lockConversation(tx, ref);
+  if (row === undefined) throw new AppError('precondition_failed', 'The conversation is not stored yet: its first turn has not ended');
+  const labelled = { ...row, name: name === undefined ? row.name : name, shelf: shelf ?? row.shelf };
+  await tx.run(label, { id: row.id, name: labelled.name, shelf: labelled.shelf });
+  await appendAudit(tx, audit);
+  return labelled;
+});
+
+const suggest = query<{ ref: string; name: string }>(({ db, p }) =>
+  db
+    .updateTable('conversation')
+    .set({ name: p('name') })
+    .where('ref', '=', p('ref'))
+    .where('name', 'is', null)
+    .where('messageCount', '>', 0),
+);
+
+/** Names a conversation that has no name and was not cleared meanwhile. Returns whether it did. */
+export const suggestName = operation(
+  'sessions.suggestName',
+  async (tx, input: { readonly ref: string; readonly name: string }): Promise<boolean> => (await tx.run(suggest, input)).changes > 0,
+);
+
+export const labelOperations = [labelConversation, suggestName];
