@@ -490,6 +490,7 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
     case 'session.history':
     case 'session.export':
     case 'session.reset':
+    case 'session.stop':
     case 'session.reset_conversation':
     case 'session.compact':
     case 'session.fork':

@@ -73,6 +73,14 @@ export const events = {
     summary: 'Part of an answer that is being written; parts of one read are joined, and a reader that falls behind misses some.',
     payload: () => z.strictObject({ ...conversationIdentity, ...turn, messageId: z.string(), delta: z.string(), timestamp }),
   }),
+  'message:thinking': event({
+    category: 'Messages',
+    visibility: 'owner',
+    transient: true,
+    onRequest: true,
+    summary: 'Part of the reasoning that precedes an answer, where the provider returns it; a reader that falls behind misses some.',
+    payload: () => z.strictObject({ ...conversationIdentity, ...turn, delta: z.string(), timestamp }),
+  }),
   'session:created': event({
     category: 'Sessions',
     visibility: 'owner',
@@ -302,12 +310,26 @@ export const events = {
     summary: 'A tool call of a turn starts.',
     payload: () => z.strictObject(toolCall),
   }),
+  'tool:output': event({
+    category: 'Tools',
+    visibility: 'owner',
+    transient: true,
+    onRequest: true,
+    summary: 'Output of a command while it runs, without secrets; of fast output, the newest part.',
+    payload: () => z.strictObject({ ...toolCall, delta: z.string(), timestamp }),
+  }),
   'tool:finished': event({
     category: 'Tools',
     visibility: 'owner',
     transient: true,
     summary: 'A tool call of a turn ended; with `background` it continues without its turn.',
-    payload: () => z.strictObject({ ...toolCall, durationMs: z.int().min(0), outcome: z.enum(['ok', 'error', 'denied', 'background']) }),
+    payload: () =>
+      z.strictObject({
+        ...toolCall,
+        durationMs: z.int().min(0),
+        outcome: z.enum(['ok', 'error', 'denied', 'background']),
+        result: z.string().max(2000).optional().describe('Beginning of the result, without secrets; absent when the call was not made.'),
+      }),
   }),
   'terminal.drive_promoted': event({
     category: 'Tools',

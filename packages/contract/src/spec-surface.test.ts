@@ -13,6 +13,7 @@ const beyondSpec = new Set([
   'session.feedback',
   'session.update',
   'session.suggest_title',
+  'session.stop',
   'obs.trace.replay',
   'eval.run',
   'eval.get',
@@ -66,7 +67,9 @@ const beyondSpec = new Set([
 /** Additional events that the specification does not name. */
 const eventsBeyondSpec = [
   'session:updated',
+  'message:thinking',
   'tool:started',
+  'tool:output',
   'tool:finished',
   'inbox:message',
   'webhook:delivery',

@@ -36,7 +36,7 @@ import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
 import { wireRetention } from './wiring/retention.ts';
 import { wireSettings } from './wiring/settings.ts';
-import { createStopConversation } from './wiring/stop-conversation.ts';
+import { createSessionStop, createStopConversation } from './wiring/stop-conversation.ts';
 import { wireSystem } from './wiring/system.ts';
 import { wireTooling, wireToolSet } from './wiring/tooling.ts';
 import { type Unattended, wireUnattended } from './wiring/unattended.ts';
@@ -172,6 +172,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       onClaimEnd: keptLanes.claimEnded,
     }),
   );
+  const stopConversation = createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns });
   const channels = late.channels.set(
     wireChannels(assembly, {
       outbox,
@@ -184,7 +185,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       media: media.api,
       speech: multimodal.api,
       reset: (conversationRef, call) => sessions.methods['session.reset']({ conversationRef }, call),
-      stop: createStopConversation(assembly, { turns, autonomy, rootTurns: late.rootTurns }),
+      stop: stopConversation,
       decideApproval: approvals.decideInChat,
       answerGate: (answer, call) => Promise.resolve(late.delegation.value.methods['graph.answer'](answer, call)),
       principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
@@ -266,6 +267,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...budgets.methods,
     ...memory.methods,
     ...sessions.methods,
+    ...createSessionStop({ existing: sessions.api.existing, stop: stopConversation }),
     ...approvals.methods,
     ...skills.methods,
     ...web.methods,

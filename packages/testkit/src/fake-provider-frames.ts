@@ -54,7 +54,11 @@ export function openAiFrames(model: string, answer: FakeAnswer): FakeFrames {
     delta({}, openAiFinish(answer)) + (usage === undefined ? '' : chunk([], { usage })) + (answer.noDone === true ? '' : 'data: [DONE]\n\n');
   return {
     head: bytes(answer, delta({ role: 'assistant', content: '' }, null)),
-    deltas: [...textDeltas(answer).map((content) => delta({ content }, null)), ...calls].map((text) => bytes(answer, text)),
+    deltas: [
+      ...(answer.reasoning ?? []).map((reasoning) => delta({ reasoning_content: reasoning }, null)),
+      ...textDeltas(answer).map((content) => delta({ content }, null)),
+      ...calls,
+    ].map((text) => bytes(answer, text)),
     tail: bytes(answer, tail),
     error: bytes(answer, `data: ${JSON.stringify({ error: answer.error ?? scriptedError })}\n\n`),
   };

@@ -9,6 +9,8 @@ export interface FakeAnswer {
   /** The text, or its deltas. */
   readonly text?: string | readonly string[];
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
+  /** Reasoning before the text, one delta each (OpenAI wire). */
+  readonly reasoning?: readonly string[];
   /** Reasoning before the text (Anthropic wire). */
   readonly thinking?: { readonly text: string; readonly signature: string };
   /** The stop sequence that ended it (Anthropic wire). */

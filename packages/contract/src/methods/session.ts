@@ -410,6 +410,22 @@ export const session = {
     examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, reset: true, previousMessageCount: 2 } }],
     since: '0.1.0',
   }),
+  'session.stop': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Stops what runs in a conversation: its turns with everything that they started, and the messages queued behind them.',
+    description: 'What the answer has so far is kept. Nothing to stop is not an error. For people, not for agents.',
+    params: () => z.strictObject({ ...conversationAddress }),
+    result: () =>
+      z.strictObject({
+        ...conversationIdentity,
+        turns: z.int().min(0).describe('Stopped turns.'),
+        messages: z.int().min(0).describe('Messages that get no turn.'),
+      }),
+    errors: ['not_found', 'denied'],
+    examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, turns: 1, messages: 0 } }],
+    since: '0.1.0',
+  }),
   'session.reset_conversation': method({
     scope: 'admin',
     risk: 'destructive',

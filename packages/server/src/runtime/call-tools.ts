@@ -128,7 +128,7 @@ async function resultOf(
   const refusal = refuseTool(tool, input.agent, authorityOf(input));
   if (refusal !== undefined) {
     traced?.was('denied', 'policy');
-    deps.activity?.(input, call, tool.name)?.('denied');
+    deps.activity?.(input, call, tool.name)?.finish('denied');
     deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, origin: input.origin, refusal }, 'Tool call refused by policy');
     return failure(`The tool "${tool.name}" is not allowed here`);
   }
@@ -139,12 +139,13 @@ async function resultOf(
   }
   if (input.isolated === true && !isWithoutEffect(tool, args.value)) {
     traced?.was('denied', 'synthetic');
-    deps.activity?.(input, call, tool.name)?.('denied');
+    deps.activity?.(input, call, tool.name)?.finish('denied');
     return failure(`Not run: this turn is an evaluation or a replay, and "${tool.name}" may change or reach something outside of it`);
   }
   const failed = (error: unknown) => failureOf(deps, input, tool, error);
   let finished: ReturnType<ToolActivity>;
   let outcome: ActivityOutcome = 'error';
+  let shown: string | undefined;
   let nested: NestedCall | undefined;
   try {
     const description = describeCall(tool, args.value, deps.hideSecrets);
@@ -160,7 +161,7 @@ async function resultOf(
       }
       traced?.was('denied', refused.unapproved === true ? 'not_approved' : 'refused');
       if (refused.unapproved === true) step.onUnapproved?.();
-      deps.activity?.(input, call, description)?.('denied');
+      deps.activity?.(input, call, description)?.finish('denied');
       return failure(refused.message);
     }
     finished = deps.activity?.(input, call, description);
@@ -181,16 +182,18 @@ async function resultOf(
       nested: (name, nestedArgs, until) => (nested ??= nestedFor(deps, step, call, results, traced))(name, nestedArgs, until),
       tainted: () => isTainted([...before(), ...results], input),
       ...(step.used !== undefined && { used: step.used }),
+      ...(finished?.output !== undefined && { onOutput: finished.output }),
       toText: (late) => textOf(deps, step, call, { ...late, outside: late.outside ?? { source: `tool ${tool.name}`, clean: true } }),
     });
     outcome = result.isPromoted === true ? 'background' : result.isError === true ? 'error' : 'ok';
     if (result.isPromoted === true) traced?.was('background', undefined);
+    else shown = result.content;
     return result;
   } catch (error) {
     traced?.was('error', error instanceof AppError ? error.code : 'internal');
     return failed(error);
   } finally {
-    finished?.(outcome);
+    finished?.finish(outcome, shown);
   }
 }
 

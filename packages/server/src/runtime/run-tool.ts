@@ -31,6 +31,7 @@ export interface ToolInvocation {
   /** Whether the model has read untrusted text. */
   readonly tainted: () => boolean;
   readonly used?: ToolContext['used'];
+  readonly onOutput?: ToolContext['onOutput'];
 }
 
 interface ToolEnd {
@@ -70,6 +71,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     callTool: (name, nestedArgs) => invocation.nested(name, nestedArgs, controller.signal),
     tainted: invocation.tainted,
     ...(invocation.used !== undefined && { used: invocation.used }),
+    ...(invocation.onOutput !== undefined && { onOutput: invocation.onOutput }),
     call: callOf(input.call, controller.signal, invocation.tainted),
     signal: controller.signal,
   };

@@ -33,6 +33,8 @@ export interface ToolContext {
   readonly tainted: () => boolean;
   /** What the turn has used by now; absent where it is not counted. */
   readonly used?: () => TurnUse;
+  /** Shows output to people while the call runs; absent when nobody watches. */
+  readonly onOutput?: ((text: string) => void) | undefined;
   /** Call context for features: the identity that the turn works for, marked as the agent's by `agentCaller`. */
   readonly call: CallContext;
   readonly signal: AbortSignal;

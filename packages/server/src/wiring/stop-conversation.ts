@@ -1,7 +1,9 @@
+import type { SessionsApi } from '../features/conversations/sessions/api.ts';
 import type { Turns } from '../features/conversations/turns/turns.ts';
 import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { CallContext } from '../kernel/call-context.ts';
+import type { HandlersOf } from '../kernel/handlers.ts';
 import { stopConversation } from '../transactions/stop-conversation.ts';
 import type { Assembly } from './assembly.ts';
 import type { Late } from './late.ts';
@@ -37,5 +39,19 @@ export function createStopConversation({ db, clock }: Pick<Assembly, 'db' | 'clo
     for (const rootRunId of new Set([...running.map((turn) => turn.rootRunId), ...roots])) if (await kill(rootRunId, call)) killed += 1;
     turns.stop({ conversationRef }, new AppError('cancelled', 'Stopped on request'));
     return { turns: killed, messages };
+  };
+}
+
+/** `session.stop`: the same for a caller of the API who may use the conversation. */
+export function createSessionStop(deps: {
+  readonly existing: SessionsApi['existing'];
+  readonly stop: ReturnType<typeof createStopConversation>;
+}): HandlersOf<'session.stop'> {
+  return {
+    'session.stop': async (address, call) => {
+      if (call.agentCaller !== undefined) throw new AppError('denied', 'session.stop is for people, not for agents');
+      const { ref, sessionKey, agentId } = await deps.existing(address, call);
+      return { conversationRef: ref, sessionKey, agentId, ...(await deps.stop(ref, call)) };
+    },
   };
 }

@@ -76,7 +76,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
       clock,
       fence,
       background: background.api,
-      activity: createToolActivity({ bus, clock }),
+      activity: createToolActivity({ bus, clock, hide: redactor.hide }),
       gate: approvals.gate,
       log: log.module('turns'),
       inspect,

@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import { ModelError, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from '../model.ts';
 import { AnswerStream, streamedError } from '../wire/answer-stream.ts';
 import { estimateUsage } from '../wire/usage.ts';
@@ -49,6 +50,8 @@ export class ChatStream extends AnswerStream {
     const choice = chunk.choices?.find((candidate) => (candidate.index ?? 0) === 0);
     if (choice === undefined) return '';
     const text = contentText(choice.delta?.content);
+    const reasoning = reasoningIn(choice.delta);
+    if (reasoning !== '') this.text.sink.thinking?.fragment(toFragment(reasoning));
     this.text.plain(text);
     for (const fragment of choice.delta?.tool_calls ?? []) this.#toolCalls.add(fragment);
     if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') this.#finish = choice.finish_reason;
@@ -74,7 +77,13 @@ function isPure(chunk: Chunk): boolean {
   const delta = choice?.delta;
   if (chunk.choices?.length !== 1 || delta === null || delta === undefined || (choice?.index ?? 0) !== 0) return false;
   if (choice?.finish_reason || chunk.usage || chunk.x_groq?.usage || typeof delta.content !== 'string') return false;
-  return !delta.tool_calls || delta.tool_calls.length === 0;
+  return (!delta.tool_calls || delta.tool_calls.length === 0) && reasoningIn(delta) === '';
+}
+
+/** Returns the reasoning of a chunk; vendors use one of two names. */
+function reasoningIn(delta: Readonly<Record<string, unknown>> | null | undefined): string {
+  const text = delta?.['reasoning_content'] ?? delta?.['reasoning'];
+  return typeof text === 'string' ? text : '';
 }
 
 function pureText(data: string): string | undefined {

@@ -4,11 +4,11 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import { type Jail, refuseWithout } from '../../../kernel/jail.ts';
 import { settledWithin } from '../../../kernel/timers.ts';
-import type { Tool, ToolResult } from '../../../runtime/tool.ts';
+import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import { belongingOf } from './background-command.ts';
 import type { BackgroundCommands } from './background-commands.ts';
 import { commandOf, type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
-import { collect, Ends } from './output.ts';
+import { collect, Ends, toText } from './output.ts';
 
 const maxTimeoutMs = 300_000;
 /** Longer than any call: the tool stops its command on its own and reports the output so far. */
@@ -89,7 +89,7 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
         const turn = context.call.agentCaller?.turn;
         if (args.background && turn !== undefined && deps.isStopped(turn))
           throw new AppError('cancelled', 'The run was stopped before the command started');
-        if (!args.background) return await runToEnd(deps.clock, jail, spec, args, context.signal);
+        if (!args.background) return await runToEnd(deps.clock, jail, spec, args, context);
         const begun = background.begin(jail, spec, { stdin: args.stdin, owner: belongingOf(context) });
         isLeft = true;
         return begun;
@@ -101,7 +101,13 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
   };
 }
 
-async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecArgs, signal: AbortSignal): Promise<ToolResult> {
+async function runToEnd(
+  clock: Clock,
+  jail: Jail,
+  spec: CommandSpec,
+  args: ExecArgs,
+  { signal, onOutput }: Pick<ToolContext, 'signal' | 'onOutput'>,
+): Promise<ToolResult> {
   const startedMs = clock.monotonic();
   const started = jail.run(spec);
   let stopped: string | undefined;
@@ -113,6 +119,7 @@ async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecA
   const bounded = {
     push(chunk: Buffer) {
       output.push(chunk);
+      onOutput?.(toText(chunk));
       if (output.total > maxOutputBytes) stop(`stopped: it wrote more than ${maxOutputBytes / 1024 / 1024} MiB`);
     },
   };

@@ -13,6 +13,28 @@ export type About = Pick<EventPayload<'message:sent'>, 'conversationRef' | 'sess
 /** The source of model calls: a turn, or background work that may have no conversation. */
 export type UsedBy = Pick<About, 'turnId' | 'traceId' | 'agentId'> & { readonly conversationRef?: string | undefined };
 
+/** How long reasoning is collected for one event. */
+const thinkingMs = 100;
+
+interface WatchedThinking {
+  readonly sink: NonNullable<TurnSink['thinking']>;
+  flush(): void;
+}
+
+/** Adds the reasoning alone to a sink. */
+function withThinking(sink: TurnSink | undefined, thinking: WatchedThinking): TurnSink {
+  return {
+    thinking: thinking.sink,
+    text(fragment) {
+      thinking.flush();
+      sink?.text(fragment);
+    },
+    flush: () => sink?.flush() ?? true,
+    drained: () => sink?.drained() ?? Promise.resolve(),
+    ...((sink === undefined || sink.onlyWatched === true) && { onlyWatched: true }),
+  };
+}
+
 /** Emits the events of turns. */
 export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }) {
   function received(about: About, owner: string, text: string, senderId: string, timestamp: number): void {
@@ -20,13 +42,19 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
     bus.emit('message:received', { ...about, message: { id: newId('ms'), text, senderId, timestamp }, timestamp }, owner);
   }
 
-  /** Adds `message:streaming` to a sink, or creates one, while there are listeners: one event per upstream read, never per token. */
+  /**
+   * Adds `message:streaming` and `message:thinking` to a sink, or creates one, while there are listeners: one event per upstream read,
+   * never per token.
+   */
   function streaming(sink: TurnSink | undefined, about: About, owner: string): TurnSink | undefined {
-    if (!bus.wants('message:streaming')) return sink;
+    const thinking = bus.wants('message:thinking') ? watchedThinking(sink?.thinking, about, owner) : undefined;
+    if (!bus.wants('message:streaming')) return thinking === undefined ? sink : withThinking(sink, thinking);
     let fragments = toFragment('');
+    const reasoning = thinking?.sink ?? sink?.thinking;
     return {
-      ...(sink?.thinking !== undefined && { thinking: sink.thinking }),
+      ...(reasoning !== undefined && { thinking: reasoning }),
       text(fragment) {
+        thinking?.flush();
         fragments = append(fragments, fragment);
         sink?.text(fragment);
       },
@@ -41,6 +69,31 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
       drained: () => sink?.drained() ?? Promise.resolve(),
       ...(sink === undefined && { onlyWatched: true }),
     };
+  }
+
+  /** Joins reasoning of a short time, because it has no end of a read. The rest is announced before the text that follows. */
+  function watchedThinking(sink: TurnSink['thinking'], about: About, owner: string): WatchedThinking {
+    let fragments = toFragment('');
+    let announcedMs = clock.monotonic();
+    const flush = () => {
+      if (fragments === '') return;
+      const delta = textOf(fragments);
+      fragments = toFragment('');
+      announcedMs = clock.monotonic();
+      bus.emit('message:thinking', { ...about, delta, timestamp: clock.now() }, owner);
+    };
+    const watched: NonNullable<TurnSink['thinking']> = {
+      fragment(fragment) {
+        fragments = append(fragments, fragment);
+        sink?.fragment(fragment);
+        if (clock.monotonic() - announcedMs >= thinkingMs) flush();
+      },
+      block(block) {
+        flush();
+        sink?.block(block);
+      },
+    };
+    return { sink: watched, flush };
   }
 
   function ended(about: About, target: ConversationTarget, result: TurnResult, created: boolean): void {

@@ -1,0 +1,113 @@
+import type { EventKind } from '@gatehouse/contract';
+import type { ServerEvent } from '@gatehouse/client';
+import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import * as z from 'zod';
+import type { Tool } from '../runtime/tool.ts';
+
+const secret = 'the-secret-of-this-installation';
+const talking: Tool = {
+  name: 'talking',
+  description: 'Prints while it runs.',
+  args: z.strictObject({}),
+  risk: 'read',
+  effect: 'pure',
+  timeoutMs: 60_000,
+  async run(_args, { onOutput }) {
+    onOutput?.(`line one ${secret.slice(0, 10)}`);
+    onOutput?.(`${secret.slice(10)}\nline two\nunfinished`);
+    await expect.poll(() => heard.some(({ kind }) => kind === 'tool:output') || onOutput === undefined).toBe(true);
+    return { content: `finished with ${secret} and ${'x'.repeat(5000)}` };
+  },
+};
+
+let server: TestServer;
+let heard: (ServerEvent | { readonly kind: 'gap'; readonly payload: unknown })[] = [];
+const watching = new AbortController();
+
+beforeAll(async () => {
+  server = await startTestServer({
+    tools: [talking],
+    secrets: [secret],
+    config: { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['talking'] } } } },
+  });
+});
+afterAll(async () => {
+  watching.abort();
+  await server[Symbol.asyncDispose]();
+});
+
+/** Follows some kinds of events while `work` runs. */
+async function watch(kinds: readonly EventKind[], work: () => Promise<unknown>) {
+  heard = [];
+  const stop = new AbortController();
+  const opened = Promise.withResolvers<void>();
+  const reading = (async () => {
+    const events = server.client.events({ kinds, signal: stop.signal, onState: (state) => state === 'open' && opened.resolve() });
+    try {
+      for await (const event of events) heard.push(event);
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+    }
+  })();
+  await opened.promise;
+  await work();
+  stop.abort();
+  await reading;
+  return heard;
+}
+
+const ask = (message: string, sessionKey: string) => server.client.call('agent.execute', { message, sessionKey });
+
+test('message:thinking has the reasoning of a model, for streams that name it', async () => {
+  const answer = { reasoning: ['First this, ', 'then that.'], text: 'Done.' };
+  server.provider.queue(answer, answer);
+  const seen = await watch(['message:thinking', 'message:sent'], async () => {
+    expect((await ask('Think', 'think:one')).response).toBe('Done.');
+    await expect.poll(() => heard.some(({ kind }) => kind === 'message:sent')).toBe(true);
+  });
+  const thoughts = seen.flatMap((event) => (event.kind === 'message:thinking' ? [event.payload] : []));
+  expect(thoughts.map(({ delta }) => delta).join('')).toBe('First this, then that.');
+  expect(thoughts[0]).toMatchObject({ sessionKey: 'think:one', agentId: 'default', origin: 'rpc' });
+  // Text alone is not mixed with it.
+  const streamed = await watch(['message:streaming', 'message:sent'], async () => {
+    await ask('Think again', 'think:two');
+    await expect.poll(() => heard.some(({ kind }) => kind === 'message:sent')).toBe(true);
+  });
+  expect(streamed.flatMap((event) => (event.kind === 'message:streaming' ? [event.payload.delta] : [])).join('')).toBe('Done.');
+});
+
+test('tool:output shows whole lines while a call runs, and its end the beginning of the result, without secrets', async () => {
+  server.provider.queue({ toolCalls: [{ id: 't1', name: 'talking', arguments: '{}' }] }, { text: 'Said.' });
+  const seen = await watch(['tool:started', 'tool:output', 'tool:finished'], async () => {
+    await ask('Speak', 'talk:one');
+    await expect.poll(() => heard.some(({ kind }) => kind === 'tool:finished')).toBe(true);
+  });
+  expect(seen.map(({ kind }) => kind)).toEqual(['tool:started', 'tool:output', 'tool:finished']);
+  const [, output, finished] = seen;
+  expect(output?.payload).toMatchObject({ toolName: 'talking', callId: 't1', delta: 'line one [REDACTED]\nline two\n' });
+  expect(finished?.payload).toMatchObject({ outcome: 'ok', result: expect.stringMatching(/^finished with \[REDACTED\] and x{100}/) });
+  expect(JSON.stringify(finished?.payload).length).toBeLessThan(2600);
+});
+
+test('session.stop ends the running turn of a conversation that the caller may use, and keeps what it said', async () => {
+  server.provider.queue({ text: ['Begun ', 'never'], breakAfter: { deltas: 1, by: 'stall' } });
+  const aborted = server.provider.aborted();
+  const running = (async () => {
+    const events = [];
+    for await (const event of server.client.streamTurn({ message: 'Answer at length', sessionKey: 'stop:one' }, { retry: { retries: 0 } })) events.push(event);
+    return events;
+  })();
+  running.catch(() => undefined);
+  await expect.poll(async () => (await server.client.call('session.status', { sessionKey: 'stop:one' }).catch(() => undefined))?.running).toBe(true);
+  await expect.poll(() => server.provider.served()).toBeGreaterThan(0);
+  const { conversationRef } = await server.client.call('session.status', { sessionKey: 'stop:one' });
+  const other = await server.as(['rpc']);
+  await expect(other.call('session.stop', { conversationRef })).rejects.toMatchObject({ code: 'not_found' });
+  expect(server.provider.aborted()).toBe(aborted);
+  expect(await server.client.call('session.stop', { conversationRef })).toMatchObject({ conversationRef, sessionKey: 'stop:one', turns: 1 });
+  await expect.poll(() => server.provider.aborted()).toBe(aborted + 1);
+  await running.catch(() => undefined);
+  expect(await server.client.call('session.stop', { sessionKey: 'stop:one' })).toMatchObject({ turns: 0, messages: 0 });
+  await expect(server.client.call('session.stop', { sessionKey: 'no:where' })).rejects.toMatchObject({ code: 'not_found' });
+});
