@@ -63,3 +63,22 @@ test.each([
 ])('type text %#', (schema, text) => {
   expect(typeText(write(schema).schema)).toBe(text);
 });
+
+test('a property of a union has the values of all alternatives, and says which of them have it', () => {
+  const { schema, lookup } = write(
+    z.strictObject({
+      schedule: z.discriminatedUnion('kind', [
+        z.strictObject({ kind: z.literal('every'), everyMs: z.int(), note: z.string() }),
+        z.strictObject({ kind: z.literal('at'), at: z.string(), note: z.string() }),
+      ]),
+    }),
+  );
+  const rows = schemaRows(schema, { lookup, openReferences: true }).map((row) => [row.path, typeText(row.schema), row.onlyWith]);
+  expect(rows).toEqual([
+    ['schedule', 'object', undefined],
+    ['schedule.kind', '"every" or "at"', undefined],
+    ['schedule.everyMs', 'integer', 'kind "every"'],
+    ['schedule.note', 'string', undefined],
+    ['schedule.at', 'string', 'kind "at"'],
+  ]);
+});

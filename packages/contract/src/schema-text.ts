@@ -10,6 +10,8 @@ export interface SchemaRow {
   readonly schema: JsonObject;
   readonly reference: string | undefined;
   readonly required: boolean;
+  /** The alternatives of a union that have this property, such as `kind "every"`; absent when all have it. */
+  readonly onlyWith?: string;
 }
 
 /** Resolves a reference at the top of a schema; keywords next to the reference override those of the target. */
@@ -55,16 +57,80 @@ function rowsInside(schema: JsonObject, options: RowOptions, path: string): Sche
   const { items, anyOf, oneOf } = schema;
   const choices = anyOf ?? oneOf;
   if (Array.isArray(choices)) {
-    const rows = choices.filter(isJsonObject).flatMap((choice) => {
+    const alternatives = choices.filter(isJsonObject).map((choice) => {
       const { schema: resolved, reference } = resolveSchema(choice, options.lookup);
-      return reference === undefined || options.openReferences ? rowsInside(resolved, options, path) : [];
+      const rows = reference === undefined || options.openReferences ? rowsInside(resolved, options, path) : [];
+      return { label: discriminatorOf(resolved, options.lookup), rows };
     });
-    // Alternatives often share a key, such as the discriminator; it is listed once.
-    return rows.filter((row, index) => rows.findIndex((other) => other.path === row.path) === index);
+    return joinAlternatives(alternatives.filter(({ rows }) => rows.length > 0));
   }
   if (!isJsonObject(items)) return schemaRows(schema, options, `${path}.`);
   const element = resolveSchema(items, options.lookup);
   return element.reference === undefined || options.openReferences ? schemaRows(element.schema, options, `${path}[].`) : [];
+}
+
+interface Alternative {
+  readonly label: string | undefined;
+  readonly rows: readonly SchemaRow[];
+}
+
+/** Lists each property of a union once, with all values that it has in the alternatives, and names those that have it when not all do. */
+function joinAlternatives(alternatives: readonly Alternative[]): SchemaRow[] {
+  const paths = new Set(alternatives.flatMap(({ rows }) => rows.map((row) => row.path)));
+  return [...paths].flatMap((path) => {
+    const having = alternatives.flatMap(({ label, rows }) => rows.filter((row) => row.path === path).map((row) => ({ label, row })));
+    const [first] = having;
+    if (first === undefined) return [];
+    const labels = having.flatMap(({ label }) => label ?? []);
+    const isShared = having.length === alternatives.length || labels.length < having.length;
+    return [{ ...joinRows(having.map(({ row }) => row)), ...(isShared ? {} : { onlyWith: [...new Set(labels)].join(' or ') }) }];
+  });
+}
+
+function joinRows(rows: readonly SchemaRow[]): SchemaRow {
+  const [first] = rows;
+  if (first === undefined) throw new RangeError('no row to join');
+  const different = rows.filter(({ schema }, at) => rows.findIndex((other) => JSON.stringify(other.schema) === JSON.stringify(schema)) === at);
+  if (different.length === 1) return first;
+  return {
+    path: first.path,
+    schema: { anyOf: different.map(({ schema }) => schema), ...sharedNotes(rows.map(({ schema }) => schema)) },
+    reference: undefined,
+    required: rows.every(({ required }) => required),
+  };
+}
+
+/** Returns what is said about a value beyond its type: the first description, a secret of any alternative, and what all have in common. */
+function sharedNotes(schemas: readonly JsonObject[]): JsonObject {
+  const notes: Record<string, Json> = {};
+  for (const [key, value] of schemas.flatMap((schema) => Object.entries(schema))) {
+    const isCommon = schemas.every((schema) => JSON.stringify(schema[key]) === JSON.stringify(value));
+    if (value !== undefined && (key === 'description' || key === 'secret' || (isCommon && !typeKeys.has(key)))) notes[key] ??= value;
+  }
+  return notes;
+}
+
+/** Keywords that `typeText` reads: the alternatives keep them. */
+const typeKeys: ReadonlySet<string> = new Set([
+  '$ref',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'const',
+  'enum',
+  'type',
+  'items',
+  'properties',
+  'additionalProperties',
+]);
+
+/** Returns what distinguishes an alternative from the others: its first property with a constant value. */
+function discriminatorOf({ properties }: JsonObject, lookup: SchemaLookup): string | undefined {
+  for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    const { schema } = isJsonObject(property) ? resolveSchema(property, lookup) : { schema: {} };
+    if ('const' in schema) return `${name} ${JSON.stringify(schema['const'])}`;
+  }
+  return undefined;
 }
 
 /** Describes the type of a value briefly: `integer, 1 to 200`, `"a" or "b"`, `list of AgentId`. */

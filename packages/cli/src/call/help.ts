@@ -41,11 +41,12 @@ function valueText({ schema }: SchemaRow, { lookup }: MethodShape): string {
   return typeText(schema, spelledOut);
 }
 
-function note({ schema, required, path }: SchemaRow): string {
+function note({ schema, required, path, onlyWith }: SchemaRow): string {
   const description = typeof schema['description'] === 'string' ? schema['description'] : '';
   const isTop = !path.includes('.');
   return [
     required && isTop ? '(required)' : '',
+    onlyWith === undefined ? '' : `(with ${onlyWith})`,
     'default' in schema ? `(default ${JSON.stringify(schema['default'])})` : '',
     schema['type'] === 'array' ? '(may be repeated)' : '',
     description,
@@ -54,15 +55,16 @@ function note({ schema, required, path }: SchemaRow): string {
     .join(' ');
 }
 
-function resultLines({ method, lookup }: MethodShape): string {
+function resultLines(shape: MethodShape): string {
+  const { method, lookup } = shape;
   const { anyOf } = method.result.schema;
   const forms: readonly JsonObject[] = Array.isArray(anyOf) ? anyOf.filter(isJsonObject) : [method.result.schema];
   const texts = forms.map((form) =>
     renderColumns(
-      schemaRows(form, { lookup, openReferences: false }).map((row) => [
+      schemaRows(form, { lookup, openReferences: true }).map((row) => [
         row.path,
-        row.reference ?? typeText(row.schema),
-        row.required ? '' : '(optional)',
+        valueText(row, shape),
+        [row.required ? '' : '(optional)', row.onlyWith === undefined ? '' : `(with ${row.onlyWith})`].filter((text) => text !== '').join(' '),
       ]),
     ),
   );
