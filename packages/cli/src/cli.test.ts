@@ -152,6 +152,10 @@ test('status with a non-admin token shows health only', async () => {
 test.each([
   ['nosuch', '`gatehouse --help` lists'],
   ['statsu', 'Did you mean `gatehouse status`?'],
+  ['upload', 'Did you mean `gatehouse media upload`?'],
+  ['search', 'Did you mean `gatehouse sessions search` or `gatehouse memory search`'],
+  ['aprove', 'Did you mean `gatehouse approvals approve`?'],
+  ['agents.list', '`gatehouse call agents.list`'],
   ['version', '`gatehouse --version`'],
   ['login', 'GATEHOUSE_TOKEN'],
 ])('%s is not a command, and the hint says what to use', async (word, hint) => {

@@ -1,6 +1,8 @@
 import { Command, CommanderError } from 'commander';
+import { addAcpCommand } from './commands/acp.ts';
 import { addAgentsCommand } from './commands/agents.ts';
 import { addApprovalsCommand } from './commands/approvals.ts';
+import { addAskCommand } from './commands/ask.ts';
 import { addAuditCommand } from './commands/audit.ts';
 import { addBackupCommand, addRestoreCommand } from './commands/backup.ts';
 import { addCallCommand } from './commands/call.ts';
@@ -41,6 +43,7 @@ import { cliExitCodes, exitCode, type SetExit } from './exit-codes.ts';
 import { type CliError, describeFailure, usageError } from './failure.ts';
 import { type Io, printLine } from './io.ts';
 import { nearest } from './nearest.ts';
+import { withLook } from './render/look.ts';
 import { plainText } from './render/plain.ts';
 import { version } from './version.ts';
 
@@ -49,7 +52,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
   let code: number = exitCode.ok;
   const program = createProgram(io, (next) => (code = next));
   try {
-    await program.parseAsync(args, { from: 'user' });
+    await withLook(io, () => program.parseAsync(args, { from: 'user' }));
     return code;
   } catch (error) {
     // The parser has already printed its message.
@@ -70,6 +73,8 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addStartCommand(program, io, setExit);
   addStatusCommand(program, io);
   addChatCommand(program, io, setExit);
+  addAskCommand(program, io, setExit);
+  addAcpCommand(program, io);
   addCallCommand(program, io);
   addLogsCommand(program, io, setExit);
   addSessionsCommand(program, io);
@@ -106,10 +111,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addStorageCommand(program, io);
   addDoctorCommand(program, io, setExit);
   program.on('command:*', ([word = '']: string[]) => {
-    throw unknownCommand(
-      word,
-      program.commands.map((command) => command.name()),
-    );
+    throw unknownCommand(word, program);
   });
   return program;
 }
@@ -124,14 +126,38 @@ const elsewhere: Readonly<Record<string, string>> = {
   restart: '`gatehouse call gateway.restart` restarts the daemon.',
 };
 
-function unknownCommand(word: string, names: readonly string[]): CliError {
-  const meant = nearest(word, names);
-  const hint = Object.hasOwn(elsewhere, word)
-    ? elsewhere[word]
-    : meant === undefined
-      ? '`gatehouse --help` lists the commands.'
-      : `Did you mean \`gatehouse ${meant}\`?`;
-  return usageError(`Unknown command \`${plainText(word)}\`.`, hint);
+function unknownCommand(word: string, program: Command): CliError {
+  return usageError(`Unknown command \`${plainText(word)}\`.`, hintFor(word, program));
+}
+
+const maxMeant = 3;
+
+/** Searches commands of the top, then those of all groups, then methods. */
+function hintFor(word: string, program: Command): string {
+  const said = Object.hasOwn(elsewhere, word) ? elsewhere[word] : undefined;
+  if (said !== undefined) return said;
+  const within = program.commands.flatMap((group) => group.commands.map((command) => ({ group: group.name(), name: command.name() })));
+  const same = within.filter(({ name }) => name === word);
+  const meant = nearest(
+    word,
+    program.commands.map((command) => command.name()),
+  );
+  const inner = nearest(
+    word,
+    within.map(({ name }) => name),
+  );
+  const paths = (same.length > 0 ? same : meant === undefined ? within.filter(({ name }) => name === inner) : []).map(
+    ({ group, name }) => `${group} ${name}`,
+  );
+  if (same.length === 0 && meant !== undefined) paths.push(meant);
+  // No command has a dot in its name, every method has.
+  if (paths.length === 0 && /^\w+\.\w/.test(word))
+    return `Methods are called by \`gatehouse call ${plainText(word)}\`; \`gatehouse call --list\` lists them.`;
+  if (paths.length === 0) return '`gatehouse --help` lists the commands.';
+  return `Did you mean ${paths
+    .slice(0, maxMeant)
+    .map((path) => `\`gatehouse ${path}\``)
+    .join(' or ')}?`;
 }
 
 function report(error: unknown, asJson: boolean, io: Io): number {

@@ -204,7 +204,7 @@ test('chat keeps its conversation by default, for each token and agent, and find
   expect((await run({}, '--continue', 'two')).out).toBe('2 asked\n');
   expect((await run({ GATEHOUSE_TOKEN: secret }, '--continue', 'two')).out).toBe('2 asked\n');
   const { out } = await run({ GATEHOUSE_TOKEN: secret }, '--list');
-  expect(out).toMatch(/^cli:chat +default +dm +4 /m);
+  expect(out).toMatch(/^one +default +dm +4 .* cli:chat$/m);
   expect(out).not.toMatch(/cli:other|ada:desk/);
   expect(await run({}, '--stateless', '--continue', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('--continue and --stateless') });
 });

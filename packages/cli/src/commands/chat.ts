@@ -1,4 +1,3 @@
-import { text } from 'node:stream/consumers';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
@@ -6,12 +5,13 @@ import { connect } from '../connection/target.ts';
 import { exitCode, type SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { type Conversation, converse, shownText } from './conversation.ts';
+import { type Conversation, defaultSession, KeptConversation, StatelessConversation, terminalKeys } from '../chat/conversation.ts';
+import { shownText } from '../chat/shown-text.ts';
+import { noteFinish, type Turn } from '../chat/turn.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 import { print } from './print.ts';
-import { addressOf } from './sessions.ts';
+import { readQuestion } from './read-question.ts';
 import { sessionTable } from './sessions-text.ts';
-import { noteFinish, runKeptTurn, runTurn, type Turn } from './turn.ts';
 
 type ChatFlags = CommonFlags & {
   readonly agent?: string;
@@ -20,11 +20,9 @@ type ChatFlags = CommonFlags & {
   readonly continue?: true;
   readonly list?: true;
   readonly stateless?: true;
+  readonly plain?: true;
 };
 
-/** The user in session keys of terminal conversations; each token has its own conversation per key. */
-const terminalKeys = 'cli:';
-const defaultSession = `${terminalKeys}chat`;
 /** Page limit of the daemon. */
 const maxListed = 200;
 
@@ -33,7 +31,7 @@ export function addChatCommand(program: Command, io: Io, setExit: SetExit): void
   withConnection(program.command('chat [text...]'))
     .summary('chat with an agent')
     .description(
-      'Chats with an agent in a conversation that the daemon keeps; the next `gatehouse chat` continues it. With TEXT, or piped standard input, answers one question; `-` in TEXT stands for standard input.\nCtrl-C stops the current answer, a second one exits.',
+      'Chats with an agent in a conversation that the daemon keeps; the next `gatehouse chat` continues it. With TEXT, or piped standard input, answers one question; `-` in TEXT stands for standard input.\nEsc or Ctrl-C stops the current answer, Ctrl-C twice exits, /help shows commands and keys.',
     )
     .option('--agent <id>', 'agent to chat with (default: default)')
     .option('--session <key>', 'use this conversation, by session key such as ada:desk or by reference (cv_…)')
@@ -41,6 +39,7 @@ export function addChatCommand(program: Command, io: Io, setExit: SetExit): void
     .option('--list', 'list the terminal conversations with this agent')
     .option('--stateless', 'keep nothing: each question resends the history, and tools that change something are refused')
     .option('--model <name>', 'override the model of the default agent, as provider/model or model; keeps nothing')
+    .option('--plain', 'print plain lines only, for screen readers: nothing is redrawn, Markdown stays as it is')
     .action(async (words: string[], flags: ChatFlags) => {
       if (flags.agent !== undefined && flags.model !== undefined)
         throw usageError('--agent and --model are mutually exclusive: an agent has its own model.');
@@ -53,7 +52,7 @@ export function addChatCommand(program: Command, io: Io, setExit: SetExit): void
       const question = await readQuestion(words, io);
       const { client } = await connect(flags, io);
       const conversation = await openConversation(client, flags, io);
-      if (question === undefined) return await converse(conversation, io);
+      if (question === undefined) return await chat(client, conversation, flags, io);
       const turn = await answerOnce(conversation, question, flags, io);
       if (turn.wasStopped) setExit(exitCode.interrupted);
     });
@@ -62,28 +61,25 @@ export function addChatCommand(program: Command, io: Io, setExit: SetExit): void
 /** Returns how to send turns: in a conversation that the daemon keeps, or as stateless completions with the full history. */
 async function openConversation(client: Client, flags: ChatFlags, io: Io): Promise<Conversation> {
   const { agent, model = `agent/${agent ?? 'default'}`, stateless } = flags;
-  if (stateless === true || flags.model !== undefined)
-    return { model, ask: (messages, options) => runTurn(client, { model, messages: [...messages] }, options) };
-  let name = flags.continue === true ? await newestConversation(client, flags) : (flags.session ?? defaultSession);
-  /** Trace of the last answer here: meanwhile the conversation may have got others. */
-  let traceId: string | undefined;
-  return {
-    model,
-    session: () => name,
-    renew() {
-      traceId = undefined;
-      return (name = `${defaultSession}-${new Date(io.now()).toISOString().replaceAll(/\D/g, '')}`);
-    },
-    async mark(rating, note) {
-      await client.call('session.feedback', { ...addressOf(name, agent), traceId, rating, note });
-    },
-    async ask(messages, options) {
-      traceId = undefined;
-      const turn = await runKeptTurn(client, { message: messages.at(-1)?.content ?? '', ...addressOf(name, agent) }, options);
-      ({ traceId } = turn);
-      return turn;
-    },
-  };
+  if (stateless === true || flags.model !== undefined) return new StatelessConversation(client, model);
+  const name = flags.continue === true ? await newestConversation(client, flags) : (flags.session ?? defaultSession);
+  const conversation = new KeptConversation(client, { agentId: agent, name }, io);
+  // A short reference is looked up.
+  if (name.startsWith('cv_')) await conversation.open();
+  return conversation;
+}
+
+async function chat(client: Client, conversation: Conversation, { plain, continue: recalls }: ChatFlags, io: Io): Promise<void> {
+  // Only a chat loads the parser of Markdown and the screen.
+  const [{ converse }, { createPlainView }, { rawInputOf, ScreenView }, { openHistory }] = await Promise.all([
+    import('../chat/converse.ts'),
+    import('../chat/plain-view.ts'),
+    import('../chat/screen-view.ts'),
+    import('../chat/history.ts'),
+  ]);
+  const input = plain === true ? undefined : rawInputOf(io);
+  const view = input === undefined ? createPlainView(io) : new ScreenView(io, input, openHistory(io));
+  await converse({ client, conversation, view, io, isRich: input !== undefined, recalls: recalls === true });
 }
 
 /** Lists own conversations, newest first: an admin would also see those of other users. */
@@ -105,25 +101,17 @@ async function newestConversation(client: Client, flags: ChatFlags): Promise<str
   return newest.conversationRef;
 }
 
-/** Returns the question; undefined for an interactive terminal without text. */
-async function readQuestion(words: readonly string[], io: Io): Promise<string | undefined> {
-  if (words.length === 0 && io.stdin.isTTY === true) return undefined;
-  // Reads standard input only when needed: a pipe that is never closed would hang a call with text.
-  const needsInput = words.length === 0 || words.includes('-');
-  const input = needsInput ? (await text(io.stdin)).trim() : '';
-  const question = words.length === 0 ? input : words.map((word) => (word === '-' ? `\n\n${input}` : word)).join(' ');
-  if (question.trim() === '') throw usageError('The question is empty.');
-  return question.trim();
-}
-
-async function answerOnce({ ask, model }: Conversation, question: string, flags: ChatFlags, io: Io): Promise<Turn> {
+async function answerOnce(conversation: Conversation, question: string, flags: ChatFlags, io: Io): Promise<Turn> {
   const isJson = flags.output === 'json';
   const controller = new AbortController();
   const release = io.onInterrupt(() => controller.abort());
   const onText = (piece: string) => void (isJson || io.stdout.write(shownText(piece, io)));
-  const turn = await ask([{ role: 'user', content: question }], { signal: controller.signal, onText }).finally(release);
+  const turn = await conversation.ask(question, { signal: controller.signal, onText }).finally(release);
   if (isJson)
-    printLine(io.stdout, JSON.stringify({ model, content: turn.content, finishReason: turn.finishReason ?? null, usage: turn.usage ?? null }));
+    printLine(
+      io.stdout,
+      JSON.stringify({ model: conversation.model, content: turn.content, finishReason: turn.finishReason ?? null, usage: turn.usage ?? null }),
+    );
   else io.stdout.write('\n');
   noteFinish(turn, io);
   return turn;

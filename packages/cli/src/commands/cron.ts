@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { widthOf } from '../render/notes.ts';
+import { widthOf } from '../render/width.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
 import { estimateText, jobTable, runTable, scheduleText, statusText } from './cron-text.ts';

@@ -67,8 +67,8 @@ test('runs: a sub-agent is started, waited for, listed in its tree and shown', a
   const waited = await run('runs', 'wait', id, '--timeout', '20');
   expect(waited).toMatchObject({ code: 0, err: '', out: `${id}  completed\n\n  Tides\\u001b[31m come twice\n` });
   const { out } = await run('runs');
-  expect(lineOf(out, 'root-rpc-')).toMatch(/root-rpc-\S+ +default +(active|completed) /);
-  expect(lineOf(out, id)).toMatch(new RegExp(`^└─ ${id} +default +completed +.* Read the README$`));
+  expect(lineOf(out, 'root-rpc-')).toMatch(/ (active|completed) +default .*root-rpc-\S+$/);
+  expect(lineOf(out, id)).toMatch(new RegExp(`^└─ Read the README +completed +default +.* ${id}$`));
   const shown = (await run('runs', 'show', id)).out;
   expect(shown).toMatch(/\nstate +completed\n[\s\S]*\nTask:\n {2}Read the README\n[\s\S]*Tides\\u001b\[31m come twice/);
   expect(JSON.parse((await run('runs', 'show', id, '--json')).out)).toMatchObject({

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
 import { exitCode, type SetExit } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import { widthOf } from '../render/notes.ts';
+import { widthOf } from '../render/width.ts';
 import { createPaint } from '../render/paint.ts';
 import { explainText, healthText } from './diagnosis-text.ts';
 import { type CommonFlags, withConnection } from './options.ts';

@@ -4,7 +4,7 @@ import { connect } from '../connection/target.ts';
 import { exitCode, type SetExit } from '../exit-codes.ts';
 import { CliError, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
-import { widthOf } from '../render/notes.ts';
+import { widthOf } from '../render/width.ts';
 import { plainText } from '../render/plain.ts';
 import { type GraphDefinition, looksLikeFile, readGraphFile } from './graph-file.ts';
 import { followGraph, readGraph } from './graph-follow.ts';

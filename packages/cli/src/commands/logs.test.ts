@@ -129,7 +129,7 @@ test('colours are used on a terminal only, unless disabled', async () => {
     seen.push(running.out.text());
   }
   const plain = '12:04:05.123  system:error                source=storage\n';
-  expect(seen).toEqual(['\x1b[2m12:04:05.123\x1b[0m  \x1b[31msystem:error\x1b[0m                \x1b[2msource=\x1b[0mstorage\n', plain, plain]);
+  expect(seen).toEqual(['\x1b[2m12:04:05.123\x1b[22m  \x1b[31msystem:error\x1b[39m                \x1b[2msource=\x1b[22mstorage\n', plain, plain]);
 });
 
 test('--last starts with the newest events and continues; --no-follow stops there', async () => {

@@ -1,15 +1,14 @@
-import { openAsBlob } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import type { MediaInfo, MediaList } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { usageError } from '../failure.ts';
 import { type Io, printLine, writePaced } from '../io.ts';
 import { plainText } from '../render/plain.ts';
 import { renderBytes, renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { writeNewFile } from './new-file.ts';
+import { openFile } from './open-file.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
 import { print } from './print.ts';
 
@@ -45,7 +44,7 @@ function addUpload(media: Command, io: Io): void {
       const stored: MediaInfo[] = [];
       // Sequentially, so that the ids are in the order of the files.
       for (const name of files) {
-        const info = await client.upload(await openFile(name, io), { fileName: basename(name), contentType: type });
+        const info = await client.upload(await openFile(resolve(io.workingDir, name)), { fileName: basename(name), contentType: type });
         stored.push(info);
         if (flags.output !== 'json') printLine(io.stdout, info.mediaId);
       }
@@ -90,15 +89,6 @@ function addDelete(media: Command, io: Io): void {
       await client.deleteMedia(id);
       print(io, flags, { mediaId: id, deleted: true }, () => `Deleted ${plainText(id)}.`);
     });
-}
-
-async function openFile(name: string, io: Io): Promise<Blob> {
-  const file = resolve(io.workingDir, name);
-  try {
-    return await openAsBlob(file);
-  } catch (error) {
-    throw usageError(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 /** Returns a safe base name, never a hidden file: the uploader chose the name. */

@@ -26,7 +26,7 @@ export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], no
   }
   addRuns(runs.filter(({ rootRunId }) => rootRunId === undefined || !known.has(rootRunId)));
   const table = renderTable(
-    ['Id', 'Agent', 'State', 'Took', 'Tokens', 'Cost', 'What'],
+    ['What', 'State', 'Agent', 'Took', 'Tokens', 'Cost', 'Id'],
     rows.map(({ cells }) => cells),
   );
   return withNotes(
@@ -52,13 +52,13 @@ function rootCells(root: RootRun, nowMs: number): Cell[] {
     ...(root.graphs > 0 ? [`${root.graphs} graphs`] : []),
   ];
   return [
-    root.rootRunId,
-    root.agentId,
+    counts.length === 0 ? 'root run' : counts.join(', '),
     root.evicted ? `${root.state}, evicted` : root.state,
+    root.agentId,
     span((root.endedAt ?? nowMs) - root.startedAt),
     root.tokens,
     costText(root.cost),
-    counts.join(', '),
+    root.rootRunId,
   ];
 }
 
@@ -66,13 +66,13 @@ function runCells(prefix: string, run: SubAgent, nowMs: number): Cell[] {
   const telemetry = 'telemetry' in run ? run.telemetry : undefined;
   const place = run.nodeId === undefined ? '' : `node ${run.nodeId}: `;
   return [
-    `${prefix}${run.runId}`,
-    run.agentId,
+    `${prefix}${'task' in run ? shorten(`${place}${run.task}`, taskLength) : place.slice(0, -2)}`,
     stateText(run),
+    run.agentId,
     span((run.completion?.completedAtMs ?? nowMs) - run.startedAt),
     telemetry?.tokensUsedTotal,
     telemetry === undefined ? undefined : costText(telemetry.costTotal),
-    'task' in run ? shorten(`${place}${run.task}`, taskLength) : place.slice(0, -2),
+    run.runId,
   ];
 }
 

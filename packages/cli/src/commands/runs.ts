@@ -7,7 +7,7 @@ import { connect } from '../connection/target.ts';
 import { exitCode, type SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
-import { widthOf } from '../render/notes.ts';
+import { widthOf } from '../render/width.ts';
 import { plainText } from '../render/plain.ts';
 import { addBackgroundCommands } from './background.ts';
 import { confirm } from './confirm.ts';

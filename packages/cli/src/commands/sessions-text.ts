@@ -9,19 +9,19 @@ const titleLength = 50;
 export function sessionTable({ sessions, total, offset }: Result<'session.list'>): string {
   if (sessions.length === 0) return total === 0 ? 'No conversations.' : `${total} conversations, none after ${offset}.`;
   const table = renderTable(
-    ['Session', 'Agent', 'Kind', 'Messages', 'Tokens', 'Last used', 'Reference', 'Title'],
+    ['Title', 'Agent', 'Kind', 'Messages', 'Last used', 'Reference', 'Session'],
     sessions.map((one) => [
-      one.sessionKey,
+      shorten(one.title ?? '-', titleLength),
       one.agentId,
       one.kind,
       one.messageCount,
-      one.totalTokens,
       renderTime(one.updatedAt),
       one.conversationRef,
-      shorten(one.title ?? '-', titleLength),
+      one.sessionKey,
     ]),
   );
-  return sessions.length === total ? table : `${table}\n${offset + 1} to ${offset + sessions.length} of ${total}`;
+  const rest = offset + sessions.length < total ? `; --offset ${offset + sessions.length} shows the next` : '';
+  return sessions.length === total ? table : `${table}\n${offset + 1} to ${offset + sessions.length} of ${total}${rest}`;
 }
 
 /** Formats messages with indented text, so that no line looks like the head of a message. */

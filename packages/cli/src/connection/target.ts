@@ -6,6 +6,7 @@ import { CliError, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { askControlInfo, socketFetch } from './control-socket.ts';
 import { readListenAddress, toUrl } from './listen-address.ts';
+import { withShortIds } from './short-ids.ts';
 
 /** Options of every command that calls a daemon. */
 export interface ConnectionFlags {
@@ -55,7 +56,7 @@ export async function findTarget(flags: ConnectionFlags, io: Io): Promise<Target
 export async function connect(flags: ConnectionFlags, io: Io): Promise<{ client: Client; url: string; hasToken: boolean }> {
   const target = await findTarget(flags, io);
   // No retries for an interactive command: failures are reported at once.
-  return { client: createClient({ ...target, retry: { retries: 0 } }), url: target.url, hasToken: target.token !== undefined };
+  return { client: withShortIds(createClient({ ...target, retry: { retries: 0 } })), url: target.url, hasToken: target.token !== undefined };
 }
 
 /** Returns the token; the one in the home folder belongs to this machine's daemon and is never sent to another host. */

@@ -1,5 +1,4 @@
 import type { Result } from '@gatehouse/contract';
-import type { Io } from '../io.ts';
 import { plainText, shorten } from './plain.ts';
 import { renderTime } from './table.ts';
 
@@ -25,11 +24,6 @@ export function causeNote({ cause, waiting }: { readonly cause?: string | undefi
 /** Returns a status with the calls that were not approved: "completed, 2 effects refused". */
 export const withRefusals = (status: string, effectsRefused: number | undefined): string =>
   effectsRefused === undefined ? status : `${status}, ${effectsRefused} ${effectsRefused === 1 ? 'effect' : 'effects'} refused`;
-
-/** Returns the width of the terminal in columns; undefined for other output, which is not shortened. */
-export function widthOf({ stdout }: Pick<Io, 'stdout'>): number | undefined {
-  return stdout.isTTY === true && stdout.columns !== undefined && stdout.columns > 0 ? stdout.columns : undefined;
-}
 
 /** Adds a line below each row of a table that has a note, shortened to `width`. */
 export function withNotes(table: string, notes: readonly (string | undefined)[], width: number | undefined): string {
