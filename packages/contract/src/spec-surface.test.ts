@@ -66,8 +66,8 @@ const beyondSpec = new Set([
 ]);
 /** Additional events that the specification does not name. */
 const eventsBeyondSpec = [
-  'session:updated',
   'message:thinking',
+  'session:updated',
   'tool:started',
   'tool:output',
   'tool:finished',
