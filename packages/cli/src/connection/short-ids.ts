@@ -1,4 +1,4 @@
-import type { Client } from '@gatehouse/client';
+import { type Client, PermissionError } from '@gatehouse/client';
 import { usageError } from '../failure.ts';
 import { idsIn, isShortId } from '../render/short-id.ts';
 
@@ -24,7 +24,10 @@ export function withShortIds(client: Client): Client {
     const found = new Set<string>();
     for (const [method, params] of lists[/^[a-z]+/.exec(text)?.[0] ?? ''] ?? []) {
       // A list that the token may not read finds nothing; the call itself then says what is wrong.
-      const listed = await client.callByName(method, params).catch(() => undefined);
+      const listed = await client.callByName(method, params).catch((error: unknown) => {
+        if (error instanceof PermissionError) return undefined;
+        throw error;
+      });
       for (const id of idsIn(listed, text)) found.add(id);
     }
     if (found.size > 1) throw usageError(`${text} is ambiguous: ${[...found].join(', ')}.`);

@@ -95,7 +95,8 @@ test('session.stop ends the running turn of a conversation that the caller may u
   const aborted = server.provider.aborted();
   const running = (async () => {
     const events = [];
-    for await (const event of server.client.streamTurn({ message: 'Answer at length', sessionKey: 'stop:one' }, { retry: { retries: 0 } })) events.push(event);
+    for await (const event of server.client.streamTurn({ message: 'Answer at length', sessionKey: 'stop:one' }, { retry: { retries: 0 } }))
+      events.push(event);
     return events;
   })();
   running.catch(() => undefined);
