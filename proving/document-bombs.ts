@@ -28,7 +28,7 @@ export interface BombOptions {
 
 const maxMainMs = 50;
 const maxDocumentsMb = 300;
-/** The decoder of images has 100 MB of its own, whatever it decodes. */
+/** The decoder of images takes 100 MB, whatever it decodes. */
 const maxImagesMb = 400;
 const spaces = (bytes: number): Buffer => Buffer.alloc(bytes, 32);
 
@@ -140,7 +140,7 @@ export async function proveDocumentBombs({ rounds, only, broken, progress }: Bom
       if (String(answer).includes('internal')) wrong.push(`${name}: ${String(answer)}`);
       const seen = await readMain(running).catch(() => undefined);
       if (seen === undefined) {
-        // Its watchdog ends a daemon whose loop is held for 30 s.
+        // Its watchdog stops a daemon whose loop is held for 30 s.
         wrong.push(`${name}: the daemon does not answer any more`);
         return { bombs: all.length * rounds, longestMs: Math.max(longestMs, 30_000), ...peaks, wrong };
       }
