@@ -212,6 +212,59 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
+    test('an earlier question is edited in a branch, and the original stays', async () => {
+      const say = (message: string) => product.call('agent.execute', { message, sessionKey: 'dashboard:branched' });
+      const { conversationRef } = (await say('What do otters eat?')) as { conversationRef: string };
+      await say('And beavers?');
+      await say('And badgers?');
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await page.goto(`${product.url}/chat/${conversationRef}`);
+      const questions = page.getByRole('article', { name: 'You' });
+      await questions.nth(1).getByRole('button', { name: 'Edit in a branch' }).click();
+      await page.waitForURL((url) => /\/chat\/cv_/.test(url.pathname) && !url.pathname.endsWith(conversationRef));
+      expect(await page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('And beavers?');
+      await expect.poll(() => questions.allInnerTexts()).toHaveLength(1);
+      await ask(page, 'And bears?');
+      await expect.poll(() => questions.count()).toBe(2);
+      await expect.poll(() => answers(page).count()).toBe(2);
+      await page.getByRole('link', { name: 'Branch: show the original' }).click();
+      await expect.poll(() => questions.count()).toBe(3);
+      expect((await questions.allInnerTexts()).join(' ')).not.toContain('bears');
+      expect(complaints).toEqual([]);
+    });
+
+    test('Ctrl-K goes to pages and conversations by the keyboard alone; Esc stops an answer', async () => {
+      await product.call('agent.execute', { message: 'Where do puffins winter?', sessionKey: 'dashboard:puffins' });
+      product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
+      await using session = await logIn();
+      const { page, complaints } = session;
+      const search = page.getByRole('combobox', { name: 'Search everything' });
+      await page.keyboard.press('Control+k');
+      await search.fill('spen');
+      await page.getByRole('option', { name: /^Spend/ }).waitFor();
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/\/spend$/);
+      await page.keyboard.press('?');
+      await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Control+k');
+      await search.fill('puffins');
+      await page
+        .getByRole('option', { name: /Where do puffins winter/ })
+        .first()
+        .waitFor();
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('ArrowUp');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/\/chat\/cv_/);
+      await ask(page, 'Write for a long time');
+      await answers(page).getByText('word2').waitFor();
+      await page.getByRole('textbox', { name: 'Message' }).press('Escape');
+      await answers(page).getByText('Stopped by you').waitFor();
+      expect(complaints).toEqual([]);
+    });
+
     test('stops immediately, at the provider too, and asks again', async () => {
       product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
       await using session = await logIn();
@@ -764,6 +817,10 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await answers(page).getByText('quote with').waitFor();
       await page.getByRole('button', { name: 'Change Show everything' }).first().click();
       await page.getByRole('dialog', { name: 'Conversation' }).waitFor();
+      expect(await findingsInBothSchemes(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Control+k');
+      await page.getByRole('option').first().waitFor();
       expect(await findingsInBothSchemes(page)).toEqual([]);
       await page.keyboard.press('Escape');
       for (const section of sections) {

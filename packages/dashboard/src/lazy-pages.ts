@@ -28,6 +28,7 @@ export const lazyPages = {
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
   knowledge: part(() => import('./pages/knowledge/knowledge-page.tsx')),
   logs: part(() => import('./pages/logs/logs-page.tsx')),
+  palette: part(() => import('./palette/palette.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
   start: part(() => import('./pages/start/start-page.tsx')),
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
@@ -58,4 +59,6 @@ export const SpeakButton = lazy(async () => ({ default: (await lazyPages.files()
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
 export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
+export const Palette = lazy(async () => ({ default: (await lazyPages.palette()).Palette }));
+export const Shortcuts = lazy(async () => ({ default: (await lazyPages.palette()).Shortcuts }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

@@ -15,9 +15,11 @@ import {
   LogsPage,
   MediaPage,
   PageNotLoaded,
+  Palette,
   RunsPage,
   SchedulePage,
   SettingsPage,
+  Shortcuts,
   StartPage,
   TracesPage,
   WebhooksPage,
@@ -31,6 +33,7 @@ import { ExplorerPage } from './pages/explorer/explorer-page.tsx';
 import { MemoryPage } from './pages/memory/memory-page.tsx';
 import { SpendPage } from './pages/spend/spend-page.tsx';
 import { TokensPage } from './pages/tokens/tokens-page.tsx';
+import { type Shortcut, useShortcuts } from './palette/shortcuts.ts';
 import { mayLeave, navigate, usePath } from './router.ts';
 import { StatusButton } from './status.tsx';
 import { setTheme, theme, type Theme } from './theme.ts';
@@ -38,7 +41,7 @@ import { useStore } from './data/store.ts';
 import { BrandMark, Icon, type IconName } from './ui/icon.tsx';
 import { PageLink } from './ui/link.tsx';
 import { useOverlay } from './ui/overlay.ts';
-import { Empty, Failure, IconButton, Page, Skeleton } from './ui/parts.tsx';
+import { Button, Empty, Failure, IconButton, Page, Skeleton } from './ui/parts.tsx';
 
 interface Section {
   readonly path: string;
@@ -103,11 +106,17 @@ const groups: readonly { readonly name: string; readonly sections: readonly Sect
 ];
 const sections = groups.flatMap((group) => group.sections);
 
+const pagesForAll = sections.filter(({ adminOnly }) => adminOnly !== true);
+const pagesFor = (admin: boolean): readonly Section[] => (admin ? sections : pagesForAll);
+
 /** The frame of all pages: navigation, state of the gateway, and the current page. */
 export function Shell() {
   const path = usePath();
   const first = useFirstPath();
+  const { admin, approvals } = useSession();
+  const waiting = useStore(approvals.state).total;
   const [menuOpen, setMenuOpen] = useState(false);
+  const [shortcut, setShortcut] = useState<Shortcut>();
   const main = useRef<HTMLElement>(null);
   const menuButton = useRef<HTMLButtonElement>(null);
   const section = [start, ...sections].find((one) => path === one.path || path.startsWith(`${one.path}/`));
@@ -117,8 +126,11 @@ export function Shell() {
     if (path === '/' && first !== undefined) navigate(first, { replace: true });
   }, [path, first]);
   useEffect(() => {
-    document.title = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
-  }, [section]);
+    const name = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
+    // Shown in the tab while another one is open.
+    document.title = waiting === 0 ? name : `(${waiting}) ${name}`;
+  }, [section, waiting]);
+  useShortcuts(setShortcut);
 
   useEffect(() => {
     // Preloading only: the page itself reports when it can't be loaded.
@@ -159,6 +171,9 @@ export function Shell() {
           <BrandMark />
           <span className="brand-name">Gatehouse</span>
         </div>
+        <Button small look="quiet" icon="search" onClick={() => setShortcut('palette')}>
+          Search <kbd>Ctrl K</kbd>
+        </Button>
         <nav aria-label="Pages">
           <StartLink current={section === start} onFollow={() => setMenuOpen(false)} />
           {groups.map((group) => (
@@ -168,6 +183,15 @@ export function Shell() {
         <SideFoot />
       </div>
       {menuOpen && <div className="scrim" aria-hidden="true" onClick={() => setMenuOpen(false)} />}
+      {shortcut !== undefined && (
+        <Suspense fallback={null}>
+          {shortcut === 'palette' ? (
+            <Palette pages={pagesFor(admin)} onClose={() => setShortcut(undefined)} />
+          ) : (
+            <Shortcuts onClose={() => setShortcut(undefined)} />
+          )}
+        </Suspense>
+      )}
       {/* The content below the open menu is inert, for the keyboard too. */}
       <main id="content" ref={main} tabIndex={-1} inert={menuOpen}>
         <Guard key={section?.path ?? path}>

@@ -19,6 +19,8 @@ export interface ChatMessage {
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
   /** Set for messages loaded from the server. */
   readonly turnId: string | undefined;
+  /** Position in the stored conversation; set for messages loaded from the server. */
+  readonly seq?: number | undefined;
   /** The mark that the answer has. */
   readonly rating?: 'good' | 'bad' | undefined;
   readonly result: Pick<TurnResult, 'finishReason' | 'tokensUsed' | 'failure' | 'traceId'> | undefined;
@@ -33,6 +35,8 @@ export interface Thread {
   readonly sessionKey: string;
   /** Known once the server has stored the conversation. */
   readonly ref: string | undefined;
+  /** The conversation that this one is a branch of. */
+  readonly forkedFrom?: string | undefined;
   readonly messages: readonly ChatMessage[];
   /** Number of earlier messages that are on the server only. */
   readonly earlier: number;
@@ -102,6 +106,7 @@ export function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
     if (row.role === 'tool' || (row.role === 'assistant' && row.content === '')) continue;
     messages.push({
       key: `stored-${row.seq}`,
+      seq: row.seq,
       role: row.role,
       text: row.content,
       atMs: row.timestamp,

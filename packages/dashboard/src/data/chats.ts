@@ -94,6 +94,23 @@ export class ChatStore {
     });
   }
 
+  /**
+   * Starts a branch at an earlier question, with the question in the message field for editing. Returns the reference of the branch;
+   * undefined when it begins with the first message, as a new conversation.
+   */
+  async branch(thread: Store<Thread>, question: ChatMessage): Promise<string | undefined> {
+    const { ref, agentId } = thread.get();
+    const unsent: Unsent = { text: question.text, attachments: question.attachments };
+    if (ref === undefined || question.seq === undefined || question.seq === 1) {
+      this.begin(agentId);
+      this.keepUnsent(this.draft.get(), unsent);
+      return undefined;
+    }
+    const made = await this.#client.call('session.fork', { conversationRef: ref, seq: question.seq - 1 });
+    this.keepUnsent(this.open(made.conversationRef), unsent);
+    return made.conversationRef;
+  }
+
   unsent(thread: Store<Thread>): Unsent {
     return this.#unsent.get(thread.get().key);
   }
@@ -147,8 +164,8 @@ export class ChatStore {
       let { page, messages } = await this.#loadPage(ref, 0, pageSize);
       // The newest messages are at the end, and the total is known only now.
       if (page.hasMore) ({ page, messages } = await this.#loadPage(ref, page.total - pageSize, pageSize));
-      const { agentId, sessionKey } = page.session;
-      changeThread(thread, { agentId, sessionKey, ref, messages, earlier: page.offset, loading: false });
+      const { agentId, sessionKey, forkedFrom } = page.session;
+      changeThread(thread, { agentId, sessionKey, ref, forkedFrom, messages, earlier: page.offset, loading: false });
     } catch (error) {
       changeThread(thread, { loading: false, loadError: error });
     }

@@ -1,5 +1,5 @@
-import { Suspense, useEffect, useMemo, useRef, useState } from 'react';
-import type { Thread } from '../../data/chat-thread.ts';
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
 import { suggestTitle } from '../../data/conversations.ts';
 import { hasNoModel } from '../../data/first-run.ts';
@@ -74,6 +74,14 @@ function ThreadView({
     if (isAnswered && !hasNoModel(health.state.get().health)) suggestTitle(client, ref);
   }, [ref, running, chats, thread, client, health]);
 
+  const branch = useCallback(
+    async (question: ChatMessage) => {
+      const made = await chats.branch(thread, question);
+      navigate(made === undefined ? '/chat' : `/chat/${made}`);
+    },
+    [chats, thread],
+  );
+
   // Another client may write to the same conversation.
   useEffect(
     () =>
@@ -92,6 +100,11 @@ function ThreadView({
           <IconButton ref={listButton} icon="list" label="Show conversations" expanded={covered} onClick={onShowList} />
         </span>
         <AgentPicker state={state} onChange={onBegin} />
+        {state.forkedFrom !== undefined && (
+          <PageLink to={`/chat/${state.forkedFrom}`} className="button small quiet">
+            Branch: show the original
+          </PageLink>
+        )}
         <span className="grow" />
         {state.agentId !== '' && messages.length > 0 && <BrowserButton agentId={state.agentId} />}
         {ref !== undefined && (
@@ -123,6 +136,7 @@ function ThreadView({
             chats.editLastQuestion(thread);
             setRound(round + 1);
           }}
+          onBranch={branch}
           onEarlier={() => chats.loadEarlier(thread)}
         />
       )}

@@ -83,6 +83,10 @@ export function Composer({ agentId, initial, running, disabled, onChange, onSend
             uploads.add([...event.clipboardData.files]);
           }}
           onKeyDown={(event) => {
+            if (event.key === 'Escape' && running && !event.nativeEvent.isComposing) {
+              event.preventDefault();
+              return onStop();
+            }
             if (!isSendKey(event)) return;
             event.preventDefault();
             send();

@@ -52,12 +52,15 @@ export function MessageList({
   state,
   onRetry,
   onEdit,
+  onBranch,
   onEarlier,
 }: {
   readonly state: Thread;
   readonly onRetry: () => void;
   /** Returns the last question to the message field. */
   readonly onEdit: () => void;
+  /** Continues from an earlier question in a branch. */
+  readonly onBranch: (question: ChatMessage) => Promise<void>;
   readonly onEarlier: () => Promise<void>;
 }) {
   const { messages, running, earlier } = state;
@@ -119,6 +122,7 @@ export function MessageList({
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
               onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
+              onBranch={onBranch}
             />
           </li>
         ))}
@@ -156,6 +160,7 @@ const Message = memo(function Message({
   cost,
   onRetry,
   onEdit,
+  onBranch,
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
@@ -167,7 +172,9 @@ const Message = memo(function Message({
   readonly cost: TurnCost | undefined;
   readonly onRetry: (() => void) | undefined;
   readonly onEdit: (() => void) | undefined;
+  readonly onBranch: (question: ChatMessage) => Promise<void>;
 }) {
+  const branching = useAction();
   const { role, text, state, atMs, attachments, tools, made, error, result } = message;
   const madeIn = calls.find(({ toolName, outcome }) => makesFiles(toolName) && outcome === 'ok')?.turnId;
   const named = message.turnId !== undefined ? { turnId: message.turnId } : result && { traceId: result.traceId };
@@ -204,6 +211,16 @@ const Message = memo(function Message({
           <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'Budget exceeded.' : undefined} onRetry={onRetry} />
         )}
       </div>
+      {role === 'user' && message.seq !== undefined && onRetry === undefined && (
+        <footer>
+          <span className="message-actions">
+            <Button look="quiet" small icon="branch" disabled={branching.busy} onClick={() => branching.run(() => onBranch(message))}>
+              Edit in a branch
+            </Button>
+          </span>
+        </footer>
+      )}
+      {branching.error !== undefined && <Failure error={branching.error} />}
       {role === 'user' && onRetry !== undefined && (
         <footer>
           <span className="hint">No answer.</span>
