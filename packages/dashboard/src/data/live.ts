@@ -31,14 +31,15 @@ export interface LiveEvents {
 }
 
 const maxEntries = 1000;
-const streamingKind = 'message:streaming';
+/** Kinds with many events a second, which make every turn of the gateway a streamed one. */
+const streamedKinds: ReadonlySet<string> = new Set(['message:streaming', 'message:thinking', 'tool:output']);
 
 /** The event stream of this tab, shared by all pages. `onRefused` receives the reason when it ends for good. */
 export function openLive(client: Client, onRefused: (error: unknown) => void): LiveEvents {
   const state = createStore<LiveState>({ connection: 'connecting', entries: [] });
   const withStreaming = createStore(false);
   const listeners = new Set<(entry: FeedEntry) => void>();
-  const calmKinds = eventKinds.map(({ kind }) => kind).filter((kind) => kind !== streamingKind);
+  const calmKinds = eventKinds.map(({ kind }) => kind).filter((kind) => !streamedKinds.has(kind));
   let current = new AbortController();
   let closed = false;
   let number = 0;
