@@ -22,6 +22,12 @@ export function createStepClock(startMs = 1_790_000_000_000): StepClock {
   let setBy = 0;
   const timers = new Set<Timer>();
   const due = (end: number) => [...timers].filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at);
+  /** Returns the first due timer, of several at one time the oldest. */
+  function next(end: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of timers) if (timer.at <= end && (first === undefined || timer.at < first.at)) first = timer;
+    return first;
+  }
   const wallTime = () => startMs + setBy + elapsed;
   return {
     now: wallTime,
@@ -34,7 +40,7 @@ export function createStepClock(startMs = 1_790_000_000_000): StepClock {
     },
     advance(ms) {
       const end = elapsed + ms;
-      for (let [timer] = due(end); timer !== undefined; [timer] = due(end)) {
+      for (let timer = next(end); timer !== undefined; timer = next(end)) {
         timers.delete(timer);
         elapsed = Math.max(elapsed, timer.at);
         timer.run();
