@@ -117,7 +117,7 @@ describe('with a model', () => {
   test('a conversation starts two sub-agents and waits for them', { timeout: longMs }, async () => {
     const said = await paste('Sub-agents from a conversation');
     expect(said).toContain('Both are known now.');
-    expect(said).toMatch(/├─ sr_.*completed.*\n└─ sr_.*completed/);
+    expect(said).toMatch(/├─ Look into tides +completed.*sr_.*\n└─ Look into sea walls +completed.*sr_/);
   });
 
   test('a sub-agent is steered and killed', { timeout: longMs }, async () => {

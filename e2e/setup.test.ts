@@ -102,7 +102,8 @@ describe.skipIf(scriptPath === undefined)('gatehouse setup on a terminal', () =>
     await terminal.sees('API key');
     terminal.type(`sk-wrong${enter}`);
     await terminal.sees('Incorrect API key provided');
-    await terminal.sees('API key');
+    // At the start of a line: the sentence of the provider names it too.
+    await terminal.sees('\nAPI key');
     terminal.type(`${key}${enter}`);
     await terminal.sees('Which model?');
     terminal.type(`m-small${enter}`);

@@ -153,7 +153,7 @@ test.each([
   ['nosuch', '`gatehouse --help` lists'],
   ['statsu', 'Did you mean `gatehouse status`?'],
   ['upload', 'Did you mean `gatehouse media upload`?'],
-  ['search', 'Did you mean `gatehouse sessions search` or `gatehouse memory search`'],
+  ['search', 'Did you mean `gatehouse sessions search` or `gatehouse knowledge search` or `gatehouse memory search`'],
   ['aprove', 'Did you mean `gatehouse approvals approve`?'],
   ['agents.list', '`gatehouse call agents.list`'],
   ['version', '`gatehouse --version`'],

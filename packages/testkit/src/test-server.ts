@@ -162,10 +162,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     const checked = events[kind].payload.safeParse(payload);
     if (!checked.success) misfits.push(`${kind}: ${checked.error.message}`);
   };
-  // A listener for the stream of answers makes every turn stream: tests without one see turns as they are without.
+  // A listener for the stream of answers, or for what is made on request alone, changes every turn: tests without one see turns without.
   const kinds = Object.keys(events) as EventKind[];
   server.bus.listen(
-    kinds.filter((kind) => kind !== 'message:streaming'),
+    kinds.filter((kind) => kind !== 'message:streaming' && events[kind].onRequest !== true),
     check,
   );
   const url = server.address;

@@ -1,8 +1,12 @@
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { linkHost, safeLink } from './links.ts';
-import { Markdown } from './markdown.tsx';
+
+// Links to pages of the dashboard need an address to start from.
+vi.stubGlobal('location', { pathname: '/chat' });
+vi.stubGlobal('addEventListener', () => {});
+const { Markdown } = await import('./markdown.tsx');
 
 const draw = (text: string): string => renderToStaticMarkup(createElement(Markdown, { text }));
 

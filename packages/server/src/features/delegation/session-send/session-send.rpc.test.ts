@@ -321,9 +321,10 @@ test('an exchange survives a restart at each of its answers, and no answer is re
   const config = { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*' as const] }] } };
   /** Answers this many model calls, and then none. */
   async function runUntil(answers: readonly string[], work: (server: TestServer) => Promise<void>) {
-    await using own = await startTestServer({ homeDir, config });
     const remaining = [...answers];
-    own.provider.setAnswer(() => (remaining.length === 0 ? { hang: true } : { text: remaining.shift() ?? '' }));
+    // From the start: what was interrupted continues at once.
+    const answer = () => (remaining.length === 0 ? { hang: true as const } : { text: remaining.shift() ?? '' });
+    await using own = await startTestServer({ homeDir, config, provider: { answer } });
     await work(own);
   }
   const servedBy = (own: TestServer, calls: number) => expect.poll(() => own.provider.served()).toBe(calls);

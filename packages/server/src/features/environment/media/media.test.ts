@@ -109,7 +109,7 @@ describe('time', () => {
     const asked = await call(server, '/api/chat', { method: 'POST', body: message, headers: { 'content-type': 'application/json' } });
     const { conversationRef } = ApiChatResult().parse(await asked.json());
     writeFileSync(join(folder(), 'logo.png'), 'put there by hand');
-    clock.advance(89 * dayMs);
+    clock.leap(89 * dayMs);
     const young = await stored(server, 'young');
     expect(readdirSync(folder())).toHaveLength(7);
     const kept = async (ids: readonly string[]) =>

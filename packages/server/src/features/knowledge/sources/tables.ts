@@ -1,7 +1,7 @@
 import type {} from '../../../kernel/db/tables.ts';
 
 /** Rows of `knowledge_file`: one file or page of a source of an agent. */
-export interface KnowledgeFileRow {
+interface KnowledgeFileTable {
   readonly id: string;
   readonly agentId: string;
   /** Name of the source. */
@@ -19,6 +19,7 @@ export interface KnowledgeFileRow {
   readonly problem: string | null;
   readonly indexedAtMs: number;
 }
+export type KnowledgeFileRow = KnowledgeFileTable;
 
 /** Rows of `knowledge_passage`: where in the document an entry of the search index is from. */
 interface KnowledgePassageTable {
@@ -32,7 +33,7 @@ interface KnowledgePassageTable {
 
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
-    readonly knowledgeFile: KnowledgeFileRow;
+    readonly knowledgeFile: KnowledgeFileTable;
     readonly knowledgePassage: KnowledgePassageTable;
   }
 }
