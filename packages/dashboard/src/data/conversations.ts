@@ -23,6 +23,36 @@ export function useConversations(limit: number, { agentId, source, shelf }: Conv
   );
 }
 
+const maxPinned = 50;
+
+export interface Chats {
+  readonly pinned: readonly Conversation[];
+  readonly list: ConversationList;
+}
+
+/** Loads the newest conversations of people, and the pinned ones before them; instead of both those in the archive. */
+export function useChats(limit: number, archived: boolean): Loaded<Chats> {
+  const { client } = useSession();
+  const chats = { allAgents: true, source: 'chat' as const };
+  return useLoad(
+    ['chats', archived, limit],
+    async (signal) => {
+      if (archived) return { pinned: [], list: await client.call('session.list', { ...chats, shelf: 'archived', limit }, { signal }) };
+      const [list, pinned] = await client.batch(
+        [
+          { method: 'session.list', params: { ...chats, shelf: 'list', limit } },
+          { method: 'session.list', params: { ...chats, shelf: 'pinned', limit: maxPinned } },
+        ],
+        { signal },
+      );
+      if (!list.ok) throw list.error;
+      if (!pinned.ok) throw pinned.error;
+      return { pinned: pinned.result.sessions, list: list.result };
+    },
+    { changedBy: ['session:created', 'session:updated', 'session:expired'], settleMs },
+  );
+}
+
 /** Lets a model give a new conversation its title; without one, the beginning of the first message stays. */
 export function suggestTitle(client: Client, conversationRef: string): void {
   client.call('session.suggest_title', { conversationRef }).catch(() => {

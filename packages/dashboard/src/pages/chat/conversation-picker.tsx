@@ -1,6 +1,6 @@
 import { Suspense, useEffect, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
+import { type Conversation, searchConversations, useChats, useConversations } from '../../data/conversations.ts';
 import { ago } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { ConversationDialog } from '../../lazy-pages.ts';
@@ -11,7 +11,6 @@ import { SearchField } from '../../ui/search-field.tsx';
 
 const firstLimit = 30;
 const maxLimit = 200;
-const maxPinned = 50;
 const maxFound = 30;
 const settleMs = 250;
 
@@ -65,22 +64,21 @@ interface RowsProps {
 
 function ChatLists({ archived, ...rows }: RowsProps & { readonly archived: boolean }) {
   const [limit, setLimit] = useState(firstLimit);
-  const list = useConversations(limit, { source: 'chat', shelf: archived ? 'archived' : 'list' });
-  const pinned = useConversations(maxPinned, { source: 'chat', shelf: 'pinned' });
-  const chats = list.data?.sessions;
-  const shownPinned = archived ? [] : (pinned.data?.sessions ?? []);
+  const { data, error, loading, reload } = useChats(limit, archived);
+  const chats = data?.list.sessions;
+  const pinned = data?.pinned ?? [];
   return (
     <>
-      {list.error !== undefined && <Failure error={list.error} onRetry={list.reload} />}
-      {chats === undefined && list.loading && <Skeleton lines={6} />}
-      {shownPinned.length > 0 && <Rows label="Pinned" conversations={shownPinned} {...rows} />}
-      {chats !== undefined && chats.length === 0 && shownPinned.length === 0 && (
+      {error !== undefined && <Failure error={error} onRetry={reload} />}
+      {chats === undefined && loading && <Skeleton lines={6} />}
+      {pinned.length > 0 && <Rows label="Pinned" conversations={pinned} {...rows} />}
+      {chats !== undefined && chats.length === 0 && pinned.length === 0 && (
         <p className="hint pad">{archived ? 'No archived chats.' : 'No conversations yet.'}</p>
       )}
       {chats !== undefined && chats.length > 0 && (
-        <Rows label={archived ? 'Archived' : shownPinned.length > 0 ? 'Chats' : undefined} conversations={chats} {...rows} />
+        <Rows label={archived ? 'Archived' : pinned.length > 0 ? 'Chats' : undefined} conversations={chats} {...rows} />
       )}
-      {list.data?.hasMore === true && limit < maxLimit && (
+      {data?.list.hasMore === true && limit < maxLimit && (
         <Button small onClick={() => setLimit(maxLimit)}>
           Show more
         </Button>
