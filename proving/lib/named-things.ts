@@ -100,6 +100,7 @@ const companions: Readonly<Record<string, Record<string, unknown>>> = {
 /** Names that look like ids but have no foreign owner, by input or by name, each with the reason. */
 const exempt: Readonly<Record<string, string>> = {
   'agents.create agentId': 'names what does not exist yet',
+  'knowledge.read fileId': 'names a file of an agent; sources.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'session.fork forkKey': 'names what does not exist yet, among the caller’s own',
   'tokens.create id': 'names what does not exist yet',
   'background.screen id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',

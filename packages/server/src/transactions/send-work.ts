@@ -4,7 +4,7 @@ import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { acceptWork, cancelWork, findWork } from '../features/unattended/durable/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import type { SendIntake, SendProgress } from '../features/delegation/session-send/api.ts';
-import { answerKey, sendKind } from '../features/delegation/session-send/exchange.ts';
+import { answerKey, sendKind } from '../features/delegation/session-send/work-key.ts';
 import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from '../features/delegation/session-send/store.ts';
 import { holdsConversation } from '../features/conversations/sessions/store.ts';
 import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';

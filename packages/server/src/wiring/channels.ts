@@ -6,7 +6,7 @@ import { admitsOf } from '../channels/people.ts';
 import { readAdmission } from '../features/channels/delivery/admission.ts';
 import { announceDelivery } from '../features/channels/delivery/announce.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
-import { countWaiting, maxHeld } from '../features/channels/delivery/held.ts';
+import { countWaitingParts, maxHeld } from '../features/channels/delivery/held.ts';
 import { maxOpen, maxOpenOfConversation } from '../features/channels/delivery/store.ts';
 import { createQuietUntil } from '../features/channels/delivery/quiet-hours.ts';
 import { createEndpoints } from '../features/channels/delivery/endpoints.ts';
@@ -140,7 +140,7 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     take: messages.take,
     cursorOf: messages.cursorOf,
     activeRuns: messages.activeRuns,
-    countWaiting: () => core('channels').db.read(countWaiting, undefined),
+    countWaiting: () => core('channels').db.read(countWaitingParts, undefined),
     bounds: { queued: maxOpen, queuedOfConversation: maxOpenOfConversation, heldOfConversation: maxHeld },
     createSender: (instance, config, { adapter, platform }, onSent) =>
       new InstanceSender(sending, {

@@ -7,7 +7,7 @@ import '../channels/render/render.ts';
 import type { Adapter } from '../channels/port.ts';
 import type { OutgoingMessage, PartRow } from '../features/channels/delivery/api.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
-import { countWaiting, maxHeld } from '../features/channels/delivery/held.ts';
+import { countWaitingParts, maxHeld } from '../features/channels/delivery/held.ts';
 import { createQuietUntil } from '../features/channels/delivery/quiet-hours.ts';
 import { InstanceSender, type SenderDeps } from '../features/channels/delivery/sender.ts';
 import { decidePart, enqueueParts, listParts } from '../features/channels/delivery/store.ts';
@@ -154,12 +154,12 @@ test('reports wait for the end of the quiet hours, delay no answer, and are sent
     { state: 'accepted' },
     { state: 'held' },
   ]);
-  expect(await db.read(countWaiting, undefined)).toMatchObject([{ instance: 'net', held: 2 }]);
+  expect(await db.read(countWaitingParts, undefined)).toMatchObject([{ instance: 'net', held: 2 }]);
   await pass(8 * hourMs + 28 * minuteMs);
   expect(texts).toHaveLength(1);
   await pass(2 * minuteMs);
   expect(texts).toEqual(['an answer', 'one', 'two']);
-  expect(await db.read(countWaiting, undefined)).toEqual([]);
+  expect(await db.read(countWaitingParts, undefined)).toEqual([]);
 });
 
 test.each([

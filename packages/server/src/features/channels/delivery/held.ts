@@ -81,7 +81,7 @@ const countQueuedOf = query<object, { instance: string; n: number }>(({ db, sql 
 );
 
 /** Counts the waiting parts by instance. */
-export const countWaiting = operation('delivery.countWaiting', async (tx): Promise<WaitingParts[]> => {
+export const countWaitingParts = operation('delivery.countWaitingParts', async (tx): Promise<WaitingParts[]> => {
   const held = new Map((await tx.all(countHeldOf, {})).map(({ instance, n }) => [instance, n]));
   const queued = new Map((await tx.all(countQueuedOf, {})).map(({ instance, n }) => [instance, n]));
   return [...new Set([...held.keys(), ...queued.keys()])].map((instance) => ({

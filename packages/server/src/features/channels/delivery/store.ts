@@ -8,7 +8,7 @@ import type { PartRow } from './api.ts';
 import { type Admits, removedText } from '../../../channels/people.ts';
 import { markRemoved, readAdmission, recipientsIn } from './admission.ts';
 import { readKnownEndpoint } from './endpoint-store.ts';
-import { admitHeld, countWaiting, holdMessage, isQuietHold, maxHeld, quietHold, readHeld, releaseHeld } from './held.ts';
+import { admitHeld, countWaitingParts, holdMessage, isQuietHold, maxHeld, quietHold, readHeld, releaseHeld } from './held.ts';
 
 /** Open parts of all instances, and of one conversation; beyond, messages are refused (`queue_full`). */
 export const maxOpen = 10_000;
@@ -658,7 +658,7 @@ export const deliveryOperations = [
   readHeads,
   readHead,
   readHeld,
-  countWaiting,
+  countWaitingParts,
   releaseHeld,
   countStages,
   listParts,

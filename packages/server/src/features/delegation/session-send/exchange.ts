@@ -9,16 +9,12 @@ import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { DurableTurn } from '../../conversations/turns/api.ts';
 import type { SendRow, SendState } from './api.ts';
+import { answerKey, sendKind } from './work-key.ts';
 
-/** Kind of the durable work that delivers a message to its conversation; one item per answer. */
-export const sendKind = 'session_send';
 /** Ends the exchange without an announcement when an answer contains it. */
 export const skipMarker = '[ANNOUNCE_SKIP]';
 /** Maximum characters of an answer that are passed on; its conversation keeps all of it. */
 const maxAnswer = 65_536;
-
-/** Returns the work key of an answer. */
-export const answerKey = (sendId: string, leg: number): string => `${sendId}/${leg}`;
 
 export const workOf = ({ id, toAgentId }: SendRow, leg: number, atMs: number): NewWork => ({
   ...(leg > 0 && { owed: true }),

@@ -12,7 +12,8 @@ import type { DurableWork } from '../../unattended/durable/api.ts';
 import type { ConversationAddress } from '../../conversations/sessions/api.ts';
 import { type AnswerDeps, Answers, sendLimits } from './answer.ts';
 import type { SendIntake, SendRow } from './api.ts';
-import { sendKind, workOf } from './exchange.ts';
+import { workOf } from './exchange.ts';
+import { sendKind } from './work-key.ts';
 import { createSendTool } from './tool.ts';
 import { type SendEnd, Waiting } from './waiting.ts';
 

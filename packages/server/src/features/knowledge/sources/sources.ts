@@ -75,6 +75,8 @@ export interface Knowledge extends AsyncDisposable {
 
 /** The daemon answers before folders are read. */
 const afterStartMs = 3_000;
+/** Without sources only rows of removed ones are looked for, while the storage still needs no thread for reading. */
+const emptyStartMs = 500;
 /** Passages are asked for beyond the limit, because some may be of a source that was just taken away. */
 const spare = 10;
 /** Relevance below which a passage answers nothing; unrelated text scores near 0. */
@@ -94,7 +96,8 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
     wanted: () => sourcesOf(agents.list().filter(({ suspended }) => !suspended)),
     kept: () => sourcesOf(agents.list()),
   });
-  const cancelFirst = clock.after(afterStartMs, () => sync.wake());
+  const hasSources = sourcesOf(agents.list()).length > 0;
+  const cancelFirst = clock.after(hasSources ? afterStartMs : emptyStartMs, () => sync.wake());
   const listening = deps.configured.onChange(() => sync.wake());
 
   /** The source of an indexed file, if its agent still has it at the same place. */
