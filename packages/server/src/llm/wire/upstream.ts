@@ -1,5 +1,6 @@
 import type { Pool } from 'undici';
 import type { Clock } from '../../kernel/clock.ts';
+import { isMissingPart } from '../../kernel/missing-part.ts';
 import { ModelError, type ModelUsage } from '../model.ts';
 import { deadlines } from './deadlines.ts';
 import { Exchange } from './exchange.ts';
@@ -53,9 +54,9 @@ let undici: Promise<{ readonly Pool: typeof Pool }> | undefined;
 
 /** Loads the HTTP client. It costs startup time, so this waits until the first call, or until the listener is up and idle. */
 export function loadTransport(): Promise<{ readonly Pool: typeof Pool }> {
-  // A failure, such as for lack of descriptors, is not cached.
+  // A failure, such as for lack of descriptors, is not cached; but a missing file is, because a second import would fail without naming it.
   undici ??= import('../../kernel/undici.ts').catch((error: unknown) => {
-    undici = undefined;
+    if (!isMissingPart(error)) undici = undefined;
     throw error;
   });
   return undici;
