@@ -9,7 +9,7 @@ import { Dialog } from '../ui/dialog.tsx';
 
 const maxConversations = 200;
 const maxHits = 20;
-/** Of each group, so that the others stay in view. */
+/** Most entries of a group, so that the others stay in view. */
 const maxShown = 8;
 
 export interface PalettePage {
