@@ -14,6 +14,7 @@ export interface AllowRule {
   readonly agents: readonly [string];
   readonly origins: readonly [string];
   readonly match?: Readonly<Record<string, string>>;
+  readonly exact: true;
   readonly action: 'auto';
 }
 
@@ -22,7 +23,7 @@ const maxPattern = 1024;
 const leadsElsewhere = /(?:^|[/\\"])\.{1,2}(?:[/\\"]|$)/;
 
 /**
- * Returns the narrowest rule that allows this call again: the same tool, agent and origin, and every argument as it is.
+ * Returns the narrowest rule that allows this call again: the same tool, agent and origin, every argument as it is, and no other.
  * Returns the reason as a text when no rule can say that.
  */
 export function ruleFor({ toolName, params, agentId, origin, trustLevel }: AskedCall): AllowRule | string {
@@ -43,6 +44,7 @@ export function ruleFor({ toolName, params, agentId, origin, trustLevel }: Asked
     agents: [agentId],
     origins: [origin],
     ...(Object.keys(match).length > 0 && { match }),
+    exact: true,
     action: 'auto',
   };
 }

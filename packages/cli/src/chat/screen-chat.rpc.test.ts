@@ -135,7 +135,7 @@ test('tools are shown with their result, and an approval is asked: yes, no and a
   const { config } = await server.client.call('config.read', { section: 'approvals' });
   expect(config).toMatchObject({
     rules: [
-      { tools: ['write'], agents: ['default'], origins: ['api'], match: { path: 'other.md', content: 'milk' }, action: 'auto' },
+      { tools: ['write'], agents: ['default'], origins: ['api'], match: { path: 'other.md', content: 'milk' }, exact: true, action: 'auto' },
       { action: 'ask' },
     ],
   });

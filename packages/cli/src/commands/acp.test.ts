@@ -97,7 +97,7 @@ test('tool calls are updates, and approvals are permission requests: once, alway
     );
   await expect.poll(states).toEqual(['c1 in_progress', 'c1 completed', 'c2 in_progress', 'c2 completed', 'c3 in_progress', 'c3 failed']);
   expect((await server.client.call('config.read', { section: 'approvals' })).config).toMatchObject({
-    rules: [{ tools: ['write'], match: { path: 'c2.md', content: 'x' }, action: 'auto' }, { action: 'ask' }],
+    rules: [{ tools: ['write'], match: { path: 'c2.md', content: 'x' }, exact: true, action: 'auto' }, { action: 'ask' }],
   });
 });
 

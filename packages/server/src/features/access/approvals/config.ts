@@ -18,6 +18,10 @@ const ApprovalRule = once(() =>
       .describe(
         'Only calls whose arguments match: name to pattern, in which `*` stands for any text and `?` for one character. Text is matched as it is, any other value as its JSON. For `ask` and `deny`, other spellings of a path or address (doubled slashes, capitals in a host) match as well; a path with `.` or `..` matches every pattern of these, and none of `auto`.',
       ),
+    exact: z
+      .boolean()
+      .default(false)
+      .describe('Only calls without arguments that `match` does not name. Without it, a call that has further arguments matches too.'),
     action: Action().describe('`auto`: runs; `ask`: waits for an approval; `deny`: is refused.'),
     tainted: z
       .boolean()

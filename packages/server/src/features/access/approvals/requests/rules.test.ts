@@ -38,8 +38,8 @@ const tool: Tool = {
   timeoutMs: 1,
   run: async () => ({ content: '' }),
 };
-const finds = (action: ApprovalRule['action'], match: Record<string, string>, args: unknown) =>
-  compileRules([{ tools: ['reach'], match, action, tainted: false }])({ tool, args, turn: turnInput() }) !== undefined;
+const finds = (action: ApprovalRule['action'], match: Record<string, string>, args: unknown, exact = false) =>
+  compileRules([{ tools: ['reach'], match, exact, action, tainted: false }])({ tool, args, turn: turnInput() }) !== undefined;
 
 test.each([
   [{ path: '/data/secret/*' }, { path: '/data//secret/x' }],
@@ -60,6 +60,16 @@ test('a different path or address does not match', () => {
   expect(finds('deny', { path: 'secret' }, { path: 'secrets' })).toBe(false);
   expect(finds('deny', { url: 'https://evil.example/*' }, { url: 'https://good.example/?https://evil.example/' })).toBe(false);
   expect(finds('deny', { text: 'a/b' }, { text: 'a:b' })).toBe(false);
+});
+
+test('an exact rule covers no call with further arguments', () => {
+  const match = { command: 'make test' };
+  expect(finds('auto', match, { command: 'make test' }, true)).toBe(true);
+  expect(finds('auto', match, { command: 'make test', workdir: 'elsewhere' }, true)).toBe(false);
+  expect(finds('auto', match, { command: 'make test', workdir: 'elsewhere' })).toBe(true);
+  expect(finds('auto', {}, {}, true)).toBe(true);
+  expect(finds('auto', {}, { command: 'make test' }, true)).toBe(false);
+  expect(finds('auto', {}, ['make test'], true)).toBe(false);
 });
 
 const call = {

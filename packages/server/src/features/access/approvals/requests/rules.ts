@@ -18,10 +18,15 @@ export function compileRules(rules: readonly ApprovalRule[]): FindRule {
         fitsTool(tool.name) &&
         agents?.has(turn.agentId) !== false &&
         origins?.has(turn.origin) !== false &&
-        globs.every(([name, glob]) => matchesArgument(args, name, glob, rule.action)),
+        globs.every(([name, glob]) => matchesArgument(args, name, glob, rule.action)) &&
+        (!rule.exact || hasNoOther(args, rule.match ?? {})),
     };
   });
   return (call) => compiled.find(({ fits }) => fits(call))?.found;
+}
+
+function hasNoOther(args: unknown, match: Readonly<Record<string, string>>): boolean {
+  return typeof args === 'object' && args !== null && Object.keys(args).every((name) => Object.hasOwn(match, name));
 }
 
 /** Such a path may lead elsewhere than it reads: it never matches an allowing rule, and always matches a restricting one. */
