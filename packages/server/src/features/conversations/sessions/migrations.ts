@@ -137,7 +137,7 @@ export const sessionMigrations: readonly Migration[] = [
       `UPDATE conversation SET source = CASE WHEN session_key LIKE 'subagent:%' THEN 'sub-agent' WHEN session_key LIKE 'cron:%' THEN 'job'
         WHEN session_key LIKE 'heartbeat:%' THEN 'heartbeat' WHEN session_key LIKE 'gatehouse:evaluation:%' THEN 'evaluation' ELSE 'webhook' END
         WHERE session_key LIKE 'subagent:%' OR session_key LIKE 'cron:%' OR session_key LIKE 'heartbeat:%'
-          OR session_key LIKE 'gatehouse:evaluation:%' OR session_key LIKE '%:webhook:%'`,
+          OR session_key LIKE 'gatehouse:evaluation:%' OR (session_key LIKE '%:webhook:%' AND session_key NOT LIKE '%:%:webhook:%')`,
       // Lists are still counted and walked in these alone.
       `DROP INDEX conversation_by_time`,
       `DROP INDEX conversation_by_principal`,

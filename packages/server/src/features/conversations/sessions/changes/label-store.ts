@@ -28,19 +28,20 @@ export const labelConversation = operation('sessions.label', async (tx, { ref, n
   return labelled;
 });
 
-const suggest = query<{ ref: string; name: string }>(({ db, p }) =>
+const suggest = query<{ ref: string; name: string; resetCount: number }>(({ db, p }) =>
   db
     .updateTable('conversation')
     .set({ name: p('name') })
     .where('ref', '=', p('ref'))
     .where('name', 'is', null)
-    .where('messageCount', '>', 0),
+    .where('resetCount', '=', p('resetCount')),
 );
 
-/** Names a conversation that has no name and was not cleared meanwhile. Returns whether it did. */
+/** Names a conversation that has no name and whose texts were not cleared since `resetCount` was read. Returns whether it did. */
 export const suggestName = operation(
   'sessions.suggestName',
-  async (tx, input: { readonly ref: string; readonly name: string }): Promise<boolean> => (await tx.run(suggest, input)).changes > 0,
+  async (tx, input: { readonly ref: string; readonly name: string; readonly resetCount: number }): Promise<boolean> =>
+    (await tx.run(suggest, input)).changes > 0,
 );
 
 export const labelOperations = [labelConversation, suggestName];

@@ -92,6 +92,20 @@ test('a model writes a title once, and not over one by a person', async () => {
   expect(await find(other.sessionKey)).toMatchObject({ title: 'By a person' });
 });
 
+test('a title from texts that are cleared meanwhile is not kept', async () => {
+  const { sessionKey, conversationRef } = await talk('cleared');
+  const written = Promise.withResolvers<void>();
+  server.provider.queue({ text: 'A secret plan', after: written.promise });
+  const seen = server.provider.requests.length;
+  const suggestion = ada.call('session.suggest_title', { sessionKey });
+  await expect.poll(() => server.provider.requests.length).toBe(seen + 1);
+  await server.client.call('session.reset_conversation', { conversationRef });
+  await ada.call('agent.execute', { message: 'Something else', sessionKey });
+  written.resolve();
+  expect(await suggestion).toMatchObject({ stored: false });
+  expect(await find(sessionKey)).not.toHaveProperty('named');
+});
+
 test('a title goes with the texts of a conversation', async () => {
   const { sessionKey, conversationRef } = await talk('erased');
   await ada.call('session.update', { sessionKey, title: 'A secret plan' });
