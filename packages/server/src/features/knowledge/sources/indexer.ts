@@ -167,8 +167,8 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
       await put(agentId, source, { path: url, stamp: digest, name: 'page.md', bytes, digest, size: bytes.byteLength }, signal);
       changed += 1;
     });
-    // A page that does not answer now keeps its text.
-    const gone = [...before.values()].filter(({ path }) => !unread.has(path));
+    // A page that could not be read keeps its text, and with it all pages that it may still lead to.
+    const gone = unread.some((url) => before.has(url)) ? [] : [...before.values()];
     await remove(gone, signal);
     return { changed, removed: gone.length, more };
   }

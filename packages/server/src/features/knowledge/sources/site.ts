@@ -20,18 +20,18 @@ const link = /\]\(<?(https?:\/\/[^\s<>()]{1,2000})/g;
 
 /**
  * Reads the pages of a site one after the other: the first one, and those that it leads to at the same origin and below the same
- * folder. Fails when the first page does not answer.
+ * folder. Fails when the first page cannot be read; the others that exist and could not be read are returned in `unread`.
  */
 export async function crawlSite(
   site: string,
   limits: { readonly fetchPage: FetchPage; readonly maxPages: number; readonly signal: AbortSignal },
   onPage: (page: CrawledPage) => Promise<void>,
-): Promise<{ readonly more: boolean; readonly unread: ReadonlySet<string> }> {
+): Promise<{ readonly more: boolean; readonly unread: readonly string[] }> {
   const first = canonical(site);
   const within = new URL('.', first);
   const most = Math.min(limits.maxPages, maxPages);
   const seen = new Set([first]);
-  const unread = new Set<string>();
+  const unread: string[] = [];
   let more = false;
   for (const url of seen) {
     limits.signal.throwIfAborted();
@@ -49,7 +49,7 @@ export async function crawlSite(
     } catch (error) {
       limits.signal.throwIfAborted();
       if (url === first || !(error instanceof AppError) || error.code === 'internal') throw error;
-      unread.add(url);
+      if (error.code !== 'not_found') unread.push(url);
     }
   }
   return { more, unread };

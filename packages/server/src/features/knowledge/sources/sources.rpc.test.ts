@@ -182,6 +182,7 @@ describe('an agent', () => {
 describe('a knowledge site', () => {
   test('is read below its path, follows changes, and goes with its agent', async () => {
     let isShort = false;
+    let isBroken = false;
     const link = (path: string) => `<a href="${path}">${path}</a>`;
     const page = (title: string, body: string) => `<!doctype html><title>${title}</title><article><h1>${title}</h1><p>${body}</p></article>`;
     await using pages = await servePages({
@@ -191,7 +192,13 @@ describe('a knowledge site', () => {
           .end(
             page('Manual', isShort ? 'Only this page is left.' : `Read ${link('/manual/valves')}, ${link('/prices')} and ${link('/manual/moved')}.`),
           ),
-      '/manual/valves': page('Valves', 'The third valve is opened clockwise.'),
+      '/manual/valves': (_request, response) =>
+        void (isBroken
+          ? response.writeHead(500).end()
+          : response
+              .writeHead(200, { 'content-type': 'text/html' })
+              .end(page('Valves', `The third valve is opened clockwise; its ${link('/manual/seals')} are of cork.`))),
+      '/manual/seals': page('Seals', 'The cork is renewed in May.'),
       '/manual/moved': (_request, response) => void response.writeHead(302, { location: '/prices' }).end(),
       '/prices': page('Prices', 'The third valve costs eleven euros.'),
     });
@@ -204,7 +211,14 @@ describe('a knowledge site', () => {
       await own.client.call('knowledge.refresh', { agentId: 'reader' });
       await expect.poll(async () => (await state())?.files, { timeout: 30_000 }).toBe(files);
     };
-    await compare(2);
+    await compare(3);
+    // The page that fails may still lead to the others.
+    isBroken = true;
+    const checkedAt = (await state())?.checkedAt;
+    await own.client.call('knowledge.refresh', { agentId: 'reader' });
+    await expect.poll(async () => (await state())?.checkedAt, { timeout: 30_000 }).not.toBe(checkedAt);
+    expect(await state()).toMatchObject({ files: 3 });
+    isBroken = false;
     const { passages } = await own.client.call('knowledge.search', { agentId: 'reader', query: 'third valve clockwise' });
     expect(passages[0]).toMatchObject({ path: pages.url('/manual/valves'), text: expect.stringContaining('clockwise'), trusted: false });
     isShort = true;

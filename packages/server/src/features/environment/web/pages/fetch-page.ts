@@ -20,7 +20,10 @@ export type FetchPage = (request: {
   readonly signal: AbortSignal;
 }) => Promise<Page>;
 
-/** Fetches the text of public pages: `Egress` decides what may be reached, a separate thread parses it. */
+/**
+ * Fetches the text of public pages: `Egress` decides what may be reached, a separate thread parses it. Fails with `not_found`
+ * for a page that is not there (status 404 or 410), and with `unavailable` for any other error of its server.
+ */
 export function createFetchPage(egress: Egress, readPage: ReadPage): FetchPage {
   return async ({ url, maxBytes, timeoutMs, signal }) => {
     const response = await egress.request({
@@ -42,7 +45,10 @@ export function createFetchPage(egress: Egress, readPage: ReadPage): FetchPage {
 /** Rejects error pages and binary types before the body is read. */
 function refuseUnreadable(head: EgressHead): void {
   const { host } = new URL(head.url);
-  if (head.status < 200 || head.status > 299) throw new AppError('unavailable', `${host} answered with status ${head.status}`);
+  if (head.status < 200 || head.status > 299) {
+    const isGone = head.status === 404 || head.status === 410;
+    throw new AppError(isGone ? 'not_found' : 'unavailable', `${host} answered with status ${head.status}`);
+  }
   const kind = mediaType(head);
   if (kind !== '' && !/^text\/|^application\/(?:.*\+)?(?:json|xml)$|^application\/(?:x-)?(?:ndjson|yaml|javascript)$/.test(kind))
     throw new AppError('unsupported_media_type', `${host} answered with ${kind.slice(0, 100)}, which is not text`);
