@@ -1,9 +1,10 @@
-import { type KeyboardEvent, useDeferredValue, useId, useMemo, useState } from 'react';
+import { type KeyboardEvent, useId, useMemo, useState } from 'react';
 import { useSession } from '../data/context.ts';
 import { useConversations } from '../data/conversations.ts';
 import { ago } from '../data/format.ts';
 import { useStore } from '../data/store.ts';
 import { useLoad } from '../data/use-load.ts';
+import { useSettled } from '../data/use-settled.ts';
 import { navigate } from '../router.ts';
 import { Dialog } from '../ui/dialog.tsx';
 
@@ -115,7 +116,7 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
   const { client, agents } = useSession();
   const agentIds = useStore(agents);
   const wanted = query.trim();
-  const settled = useDeferredValue(wanted);
+  const settled = useSettled(query);
   const conversations = useConversations(maxConversations, {}).data?.sessions;
   const found = useLoad(
     ['palette.search', settled],

@@ -1,8 +1,9 @@
-import { Suspense, useEffect, useMemo, useState } from 'react';
+import { Suspense, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useChats, useConversations } from '../../data/conversations.ts';
 import { ago } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { useSettled } from '../../data/use-settled.ts';
 import { ConversationDialog } from '../../lazy-pages.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { useOverlay } from '../../ui/overlay.ts';
@@ -12,7 +13,6 @@ import { SearchField } from '../../ui/search-field.tsx';
 const firstLimit = 30;
 const maxLimit = 200;
 const maxFound = 30;
-const settleMs = 250;
 
 interface PickerProps {
   readonly current: string | undefined;
@@ -119,11 +119,7 @@ function Rows({
 /** Chats whose title matches, then messages that contain all terms, on the server. */
 function FoundChats({ query, ...rows }: RowsProps & { readonly query: string }) {
   const { client, chats } = useSession();
-  const [settled, setSettled] = useState(query);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(query.trim()), settleMs);
-    return () => clearTimeout(timer);
-  }, [query]);
+  const settled = useSettled(query);
   const list = useConversations(maxLimit, { source: 'chat' });
   const titled = useMemo(() => searchConversations(list.data?.sessions ?? [], query, chats.loaded()), [list.data, query, chats]);
   const found = useLoad(

@@ -1,7 +1,8 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago, count, dateTime, plural } from '../../data/format.ts';
+import { useSettled } from '../../data/use-settled.ts';
 import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Icon } from '../../ui/icon.tsx';
@@ -14,7 +15,6 @@ import { FoundMessages } from './found-messages.tsx';
 
 const firstLimit = 50;
 const maxLimit = 200;
-const settleMs = 300;
 
 /** `/conversations` lists and searches conversations, `/conversations/<reference>[/<message>]` shows the details of one. */
 export function ConversationsPage({ rest }: { readonly rest: string | undefined }) {
@@ -29,15 +29,11 @@ function ConversationList() {
   const [source, setSource] = useState<Conversation['source']>();
   const [limit, setLimit] = useState(firstLimit);
   const [input, setInput] = useState('');
-  const [query, setQuery] = useState('');
+  const query = useSettled(input);
   const [removing, setRemoving] = useState<Conversation>();
   const [error, setError] = useState<unknown>();
   const list = useConversations(limit, { agentId, source });
   const found = useMemo(() => searchConversations(list.data?.sessions ?? [], input, []), [list.data, input]);
-  useEffect(() => {
-    const timer = setTimeout(() => setQuery(input.trim()), settleMs);
-    return () => clearTimeout(timer);
-  }, [input]);
 
   return (
     <Page

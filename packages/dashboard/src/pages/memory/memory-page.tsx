@@ -1,8 +1,9 @@
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { useSettled } from '../../data/use-settled.ts';
 import { saveJson } from '../../ui/save-json.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
@@ -16,25 +17,19 @@ import { StoreDialog } from './store-dialog.tsx';
 import { MaintenanceDialog } from './maintenance-dialog.tsx';
 
 type Asked = 'store' | 'flush' | 'maintenance' | 'delete' | { readonly id: string };
-const settleMs = 300;
 
 /** Browses memories, or searches them and explains each result. */
 export function MemoryPage() {
   const { client, admin, defaultAgentId } = useSession();
   const [agentId, setAgentId] = useState(defaultAgentId);
   const [input, setInput] = useState('');
-  const [query, setQuery] = useState('');
+  const query = useSettled(input);
   const [filters, setFilters] = useState<Filters>(noFilters);
   const [offset, setOffset] = useState(0);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [asked, setAsked] = useState<Asked>();
   const [outcome, setOutcome] = useState<string>();
   const exporting = useAction();
-
-  useEffect(() => {
-    const timer = setTimeout(() => setQuery(input.trim()), settleMs);
-    return () => clearTimeout(timer);
-  }, [input]);
 
   const found = useLoad(['memory.search', agentId, query, filters, offset], (signal) =>
     findMemories(client, { agentId, query, filters, offset }, signal),
