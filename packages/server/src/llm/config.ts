@@ -81,7 +81,7 @@ export const ModelsConfig = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Let a model give conversations of the dashboard and the command line a title after their first answer, with the model of the operation `condensation`. Without it, the beginning of the first message stays.',
+      'Let a model give the chats of the dashboard a title after their first answer, with the model of the operation `condensation`. Without it, the beginning of the first message stays.',
     ),
   cooldownMs: z.int().min(0).default(60_000).describe('First pause after a provider refused its key or asked to wait; grows fivefold up to an hour.'),
 });

@@ -35,7 +35,7 @@ export function FileView({ file, children }: { readonly file: ShownFile; readonl
     );
   return (
     <figure className="attachment">
-      {failed !== undefined && <span className="hint">This file is no longer available.</span>}
+      {failed !== undefined && <span className="hint">Failed to load this file.</span>}
       {failed === undefined && address === undefined && <Icon name="file" />}
       {address !== undefined &&
         (heard.test(file.contentType) ? (

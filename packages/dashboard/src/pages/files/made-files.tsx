@@ -39,7 +39,7 @@ function MadeFile({ agentId, path }: { readonly agentId: string; readonly path: 
   const { data, error } = useLoad(['workspace.readBytes', agentId, path], (signal) =>
     client.call('workspace.readBytes', { agentId, filePath: path }, { signal }),
   );
-  if (error !== undefined) return <span className="hint">{path} is no longer available.</span>;
+  if (error !== undefined) return <span className="hint">Failed to load {path}.</span>;
   if (data === undefined) return null;
   const { base64, contentType, sizeBytes } = data;
   const name = path.slice(path.lastIndexOf('/') + 1);
