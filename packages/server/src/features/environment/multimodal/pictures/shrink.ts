@@ -1,4 +1,5 @@
-import { Worker } from 'node:worker_threads';
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
@@ -7,7 +8,6 @@ import type { Sniffed } from '../sniff.ts';
 import { readDimensions } from './dimensions.ts';
 
 export interface ShrinkOrder {
-  readonly bytes: Uint8Array;
   readonly maxSide: number;
   readonly maxPixels: number;
   readonly maxBytes: number;
@@ -35,17 +35,17 @@ export type FitPicture = (
 /** Most of what vendors accept for one image. */
 const maxModelBytes = 4 * 1024 * 1024;
 const asIs: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
-/** Threads at once: each may hold an image of `media.vision.maxPixels`. */
-const maxThreads = 1;
+/** Processes at once: each takes 100 MB and more. */
+const maxProcesses = 1;
 const shrinkMs = 60_000;
-const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 };
+const execArgv = ['--max-old-space-size=128', '--max-semi-space-size=16'];
 const Answer = z.union([
   z.strictObject({ bytes: z.instanceof(Uint8Array), mimeType: z.string(), width: z.number(), height: z.number() }),
   z.strictObject({ refused: z.string().optional() }),
 ]);
 
-export function createFitPicture(clock: Clock, workerUrl: URL = defaultWorkerUrl()): FitPicture {
-  const threads = createLanes();
+export function createFitPicture(clock: Clock, processUrl: URL = defaultProcessUrl()): FitPicture {
+  const processes = createLanes();
   let pictures = 0;
   return async (picture, { maxSide, maxPixels }, signal) => {
     const claimed = readDimensions(picture.bytes);
@@ -57,17 +57,28 @@ export function createFitPicture(clock: Clock, workerUrl: URL = defaultWorkerUrl
       if (fits) return picture;
     }
     pictures += 1;
-    using _thread = await threads.acquire({ key: String(pictures), group: 'pictures', groupLimit: maxThreads, principalId: 'pictures', signal });
-    const order: ShrinkOrder = { bytes: picture.bytes, maxSide, maxPixels, maxBytes: maxModelBytes };
+    using _slot = await processes.acquire({ key: String(pictures), group: 'pictures', groupLimit: maxProcesses, principalId: 'pictures', signal });
+    const order: ShrinkOrder = { maxSide, maxPixels, maxBytes: maxModelBytes };
     // No environment: it holds the keys of the installation.
-    const worker = new Worker(workerUrl, { workerData: order, resourceLimits, env: {}, name: 'picture' });
+    const child = fork(fileURLToPath(processUrl), [JSON.stringify(order)], {
+      env: {},
+      execArgv,
+      serialization: 'advanced',
+      stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
+    });
+    const ended = new Promise((resolve) => child.once('close', resolve));
     const outcome = Promise.withResolvers<z.output<typeof Answer>>();
     const onAbort = () => outcome.reject(new AppError('cancelled', 'The image was not read to its end'));
     signal.addEventListener('abort', onAbort, { once: true });
     const cancel = clock.after(shrinkMs, () => outcome.reject(new AppError('timeout', `The image was not read within ${shrinkMs} ms`)));
-    worker.once('message', (message: unknown) => outcome.resolve(Answer.parse(message)));
-    worker.once('error', (error) => outcome.reject(unreadable('it is too large or too broken', error)));
-    worker.once('exit', () => outcome.reject(unreadable('it is too large or too broken')));
+    child.once('message', (message: unknown) => outcome.resolve(Answer.parse(message)));
+    child.once('error', (error) =>
+      outcome.reject(new AppError('unavailable', 'The image was not read: its process did not start', { cause: error })),
+    );
+    // All that it sent was read before.
+    child.once('disconnect', () => outcome.reject(unreadable('it is too large or too broken')));
+    // It may end before it has read everything.
+    child.stdin?.on('error', () => {}).end(picture.bytes);
     try {
       const answer = await outcome.promise;
       if ('bytes' in answer) return { bytes: answer.bytes, mimeType: answer.mimeType };
@@ -75,7 +86,8 @@ export function createFitPicture(clock: Clock, workerUrl: URL = defaultWorkerUrl
     } finally {
       cancel();
       signal.removeEventListener('abort', onAbort);
-      await worker.terminate();
+      child.kill('SIGKILL');
+      await ended;
     }
   };
 }
@@ -84,7 +96,7 @@ const tooLarge = (why: string): AppError => new AppError('payload_too_large', `T
 const unreadable = (why: string, cause?: unknown): AppError =>
   new AppError('invalid_params', `The image cannot be read: ${why}`, cause === undefined ? {} : { cause });
 
-/** The bundle has the worker next to the server. */
-function defaultWorkerUrl(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './picture-worker.ts' : './picture-worker.js', import.meta.url);
+/** The bundle has the program next to the server. */
+function defaultProcessUrl(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? './picture-process.ts' : './picture-process.js', import.meta.url);
 }

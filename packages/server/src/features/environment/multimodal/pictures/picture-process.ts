@@ -1,9 +1,14 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { buffer } from 'node:stream/consumers';
 import type Vips from 'wasm-vips';
 import type { ShrinkOrder, ShrunkPicture } from './shrink.ts';
 
-/** Scales one image in its own thread: a decoder that a hostile file takes over is WebAssembly without files or network. */
-async function shrink({ bytes, maxSide, maxPixels, maxBytes }: ShrinkOrder): Promise<ShrunkPicture> {
+/*
+ * A separate process, because the memory of the decoder is that of the process, and is never returned while that lives. The image is its
+ * input, the order its argument, the answer one message.
+ */
+
+/** Scales one image: a decoder that a hostile file takes over is WebAssembly without files or network. */
+async function shrink(bytes: Uint8Array, { maxSide, maxPixels, maxBytes }: ShrinkOrder): Promise<ShrunkPicture> {
   const createVips = await loadVips();
   const vips = await createVips({
     // The other decoders (SVG, HEIF, JPEG XL) are not loaded.
@@ -39,8 +44,14 @@ async function loadVips(): Promise<typeof Vips> {
   return createVips;
 }
 
-shrink(workerData as ShrinkOrder).then(
-  (picture) => parentPort?.postMessage(picture),
-  (error: unknown) =>
-    parentPort?.postMessage({ refused: error instanceof Error ? error.message.split('\n')[0]?.slice(0, 200) : 'it cannot be read' }),
-);
+async function answer(): Promise<ShrunkPicture> {
+  try {
+    return await shrink(await buffer(process.stdin), JSON.parse(process.argv[2] ?? '') as ShrinkOrder);
+  } catch (error) {
+    return { refused: error instanceof Error ? error.message.split('\n')[0]?.slice(0, 200) : 'it cannot be read' };
+  }
+}
+
+// Without the daemon nobody ends this process.
+process.once('disconnect', () => process.exit());
+process.send?.(await answer());
