@@ -85,6 +85,28 @@ test('--json is --output json, for failures too', async () => {
   expect((await user.run({ args: ['call', 'gateway.status', '--json', '{'], env })).err).toMatch(/^error: /);
 });
 
+test('--jq prints what a filter makes of the JSON output, strings as they are', async () => {
+  const named = { ...status, configFault: 'three\u001b[2J\nlines\u202e' };
+  await using server = await startServer(rpcAnswers({ 'gateway.status': named }, { '/health': health }));
+  await using user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
+  const jq = (...args: readonly string[]) => user.run({ args, env });
+  expect(await jq('status', '--jq', '.status.turns | "\\(.running) of \\(.running + .queued)", .')).toMatchObject({
+    code: 0,
+    out: '3 of 7\n{"running":3,"queued":4}\n',
+  });
+  // Neither control characters nor marks that change the direction reach the terminal.
+  expect((await jq('status', '--jq=.status.configFault')).out).toBe('three\\u001b[2J\nlines\\u202e\n');
+  expect((await jq('status', '--jq', 'empty')).out).toBe('');
+  expect((await jq('call', 'gateway.status', '--jq', '.uptime * 2')).out).toBe('25\n');
+  const asked = server.requests.length;
+  const broken = await jq('status', '--jq', '.status[');
+  expect(broken).toMatchObject({ code: 2, out: '' });
+  expect(broken.err).toMatch(/^error: --jq: syntax error.*\nhint: The language of filters: https:/);
+  expect(server.requests).toHaveLength(asked);
+  expect(await jq('status', '--jq', '.health | error("no")')).toMatchObject({ code: 1, out: '', err: 'error: --jq: no\n' });
+});
+
 test('a misspelled command suggests the nearest', async () => {
   await using user = await createUser();
   expect((await user.run({ args: ['strat'] })).err).toContain('start');

@@ -43,6 +43,7 @@ import { cliExitCodes, exitCode, type SetExit } from './exit-codes.ts';
 import { type CliError, describeFailure, usageError } from './failure.ts';
 import { type Io, printLine } from './io.ts';
 import { nearest } from './nearest.ts';
+import { createJqOutput, type FilterBy } from './render/jq.ts';
 import { withLook } from './render/look.ts';
 import { plainText } from './render/plain.ts';
 import { version } from './version.ts';
@@ -50,9 +51,17 @@ import { version } from './version.ts';
 /** Runs one command line (without Node and script) and returns the exit code. Never throws for user errors. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   let code: number = exitCode.ok;
-  const program = createProgram(io, (next) => (code = next));
+  const jq = args.some((arg) => arg === '--jq' || arg.startsWith('--jq=')) ? createJqOutput(io) : undefined;
+  const own = jq === undefined ? io : { ...io, stdout: jq.stdout };
+  const filterBy: FilterBy = async (filter) => jq?.filterBy(filter);
+  const program = createProgram(own, (next) => (code = next), filterBy);
+  program.hook('preAction', async (_program, command) => {
+    const { jq: filter } = command.opts<{ readonly jq?: string }>();
+    if (filter !== undefined) await filterBy(filter);
+  });
   try {
-    await withLook(io, () => program.parseAsync(args, { from: 'user' }));
+    await withLook(own, () => program.parseAsync(args, { from: 'user' }));
+    await jq?.end();
     return code;
   } catch (error) {
     // The parser has already printed its message.
@@ -61,7 +70,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function createProgram(io: Io, setExit: SetExit): Command {
+function createProgram(io: Io, setExit: SetExit, filterBy: FilterBy): Command {
   const program = new Command('gatehouse')
     .description('The self-hosted gateway through which programs and people drive AI agents.')
     .version(version, '-V, --version')
@@ -75,7 +84,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addChatCommand(program, io, setExit);
   addAskCommand(program, io, setExit);
   addAcpCommand(program, io);
-  addCallCommand(program, io);
+  addCallCommand(program, io, filterBy);
   addLogsCommand(program, io, setExit);
   addSessionsCommand(program, io);
   addContextCommand(program, io);

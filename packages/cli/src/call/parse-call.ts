@@ -5,7 +5,7 @@ import { isSwitch, readFlagValue } from './flag-value.ts';
 import type { MethodShape } from './method-shape.ts';
 
 /** Flags of the command itself that may follow the method name; a parameter of the same name takes precedence. */
-const ownFlags = ['url', 'token-file', 'home', 'output', 'timeout'] as const;
+const ownFlags = ['url', 'token-file', 'home', 'output', 'jq', 'timeout'] as const;
 type OwnFlag = (typeof ownFlags)[number];
 
 export interface ParsedCall {

@@ -7,6 +7,7 @@ import { print } from '../commands/print.ts';
 import { connect } from '../connection/target.ts';
 import { unreadable, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
+import type { FilterBy } from '../render/jq.ts';
 import { methodHelp, methodList } from './help.ts';
 import { findMethod, loadMethods } from './method-shape.ts';
 import { parseCall } from './parse-call.ts';
@@ -19,13 +20,14 @@ export interface CallLine {
 }
 
 /** Lists methods, shows the help of one, or calls it and prints the result as JSON. */
-export async function runCall({ name, words, flags }: CallLine, io: Io): Promise<void> {
+export async function runCall({ name, words, flags }: CallLine, io: Io, filterBy: FilterBy): Promise<void> {
   const document = loadMethods();
   if (flags.list === true) return print(io, flags, document.methods, () => methodList(document));
   if (name === undefined) throw usageError('Missing method.', '`gatehouse call --list` lists all methods.');
   const shape = findMethod(document, name);
   const { params, own, help } = await parseCall(words, shape, (source) => readJsonSource(source, io));
   if (help) return printLine(io.stdout, methodHelp(shape));
+  if (own.jq !== undefined) await filterBy(own.jq);
   const format = outputOf(own.output ?? flags.output);
   const timeoutMs = timeoutOf(own.timeout);
   const { client } = await connect({ url: own.url ?? flags.url, tokenFile: own['token-file'] ?? flags.tokenFile, home: own.home ?? flags.home }, io);

@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import type { Io } from '../io.ts';
+import type { FilterBy } from '../render/jq.ts';
 import { type CommonFlags, withOwnJson } from './options.ts';
 
 export type CallFlags = CommonFlags & { readonly list?: true };
 
 /** `gatehouse call METHOD --name value …`: calls any method of the registry, with flags and help generated from the contract. */
-export function addCallCommand(program: Command, io: Io): void {
+export function addCallCommand(program: Command, io: Io, filterBy: FilterBy): void {
   withOwnJson(program.command('call [method] [params...]'))
     .summary('call any JSON-RPC method')
     .description('Calls one JSON-RPC method and prints its result. `gatehouse call METHOD --help` shows the parameters of a method.')
@@ -16,7 +17,7 @@ export function addCallCommand(program: Command, io: Io): void {
     .action(async (name: string | undefined, words: string[], flags: CallFlags) => {
       // Loading the registry with zod takes 0.2 s, so only this command does it.
       const { runCall } = await import('../call/run-call.ts');
-      await runCall({ name, words, flags }, io);
+      await runCall({ name, words, flags }, io, filterBy);
     });
 }
 

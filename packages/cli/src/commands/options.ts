@@ -21,6 +21,11 @@ export function jsonOption(): Option {
   return new Option('--json', 'the same as --output json').implies({ output: 'json' });
 }
 
+/** Filters what a command prints as JSON; carried out for all commands in `cli.ts`. */
+export function jqOption(): Option {
+  return new Option('--jq <filter>', 'print what a filter of jq returns for the JSON output').implies({ output: 'json' });
+}
+
 /** An option with a non-negative integer. */
 export function countOption(flags: string, text: string, otherwise?: number): Option {
   const option = new Option(flags, text).argParser((value) => {
@@ -41,5 +46,6 @@ export function withOwnJson(command: Command): Command {
     .addOption(new Option('--url <url>', 'address of the gateway (default: $GATEHOUSE_URL, then the home folder)'))
     .addOption(new Option('--token-file <file>', 'file that holds the token (default: $GATEHOUSE_TOKEN, then the file `token` in the home folder)'))
     .addOption(homeOption())
-    .addOption(outputOption());
+    .addOption(outputOption())
+    .addOption(jqOption());
 }
