@@ -64,6 +64,31 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
+    test('can be installed as an app, in the colours of its theme', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      const browserSession = await session.context.newCDPSession(page);
+      const { data = '', errors } = await browserSession.send('Page.getAppManifest');
+      expect(errors).toEqual([]);
+      const { icons } = JSON.parse(data) as { readonly icons: readonly { readonly src: string; readonly type: string }[] };
+      expect(icons.map(({ type }) => type)).toEqual(['image/svg+xml', 'image/png', 'image/png']);
+      for (const { src, type } of icons) expect((await fetch(new URL(src, product.url))).headers.get('content-type')).toBe(type);
+      const { installabilityErrors } = await browserSession.send('Page.getInstallabilityErrors');
+      expect(installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito')).toEqual([]);
+      const colour = () =>
+        page.evaluate(() =>
+          [...document.querySelectorAll('meta[name=theme-color]')]
+            .filter((one) => matchMedia((one as HTMLMetaElement).media).matches)
+            .map((one) => (one as HTMLMetaElement).content),
+        );
+      expect(await colour()).toEqual(['#ffffff']);
+      await page.evaluate(() => localStorage.setItem('gatehouse.theme', 'dark'));
+      await page.reload();
+      await page.getByRole('textbox', { name: 'Message' }).waitFor();
+      expect(await colour()).toEqual(['#171c1f']);
+      expect(complaints).toEqual([]);
+    });
+
     test('works by pasting; a wrong token is reported, and logging out deletes the token', async () => {
       await using tab = await openTab(browser);
       const { page } = tab;

@@ -1,4 +1,19 @@
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
+
+/** Names the icons in the manifest as the build does; Vite leaves it as it is. */
+const iconsOfManifest: Plugin = {
+  name: 'icons-of-manifest',
+  generateBundle(_options, bundle) {
+    const assets = Object.values(bundle).filter((file) => file.type === 'asset');
+    const manifest = assets.find(({ fileName }) => fileName.endsWith('.webmanifest'));
+    if (manifest === undefined) throw new Error('The build has no manifest');
+    manifest.source = manifest.source.toString().replaceAll(/"\.\/([\w.-]+)"/g, (_found, name: string) => {
+      const icon = assets.find(({ names }) => names.includes(name));
+      if (icon === undefined) throw new Error(`The manifest names ${name}, which is not in the build`);
+      return JSON.stringify(`/${icon.fileName}`);
+    });
+  },
+};
 
 export default defineConfig({
   root: import.meta.dirname,
@@ -17,6 +32,7 @@ export default defineConfig({
       onwarn: (warning, warn) => (warning.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : warn(warning)),
     },
   },
+  plugins: [iconsOfManifest],
   oxc: { jsx: { runtime: 'automatic' } },
   logLevel: 'warn',
 });

@@ -23,4 +23,9 @@ export function applyTheme(): void {
   const chosen = theme.get();
   if (chosen === 'system') delete document.documentElement.dataset['theme'];
   else document.documentElement.dataset['theme'] = chosen;
+  // The bars of the browser and of the phone around the page.
+  for (const meta of document.querySelectorAll<HTMLMetaElement>('meta[name=theme-color]')) {
+    const scheme = meta.dataset['scheme'];
+    meta.media = chosen === 'system' ? `(prefers-color-scheme: ${scheme})` : scheme === chosen ? 'all' : 'not all';
+  }
 }

@@ -27,6 +27,7 @@ const pageHeaders: Readonly<Record<string, string>> = {
     // Recordings are played from their bytes, because a player can't send the token.
     "media-src 'self' blob:",
     "font-src 'self'",
+    "manifest-src 'self'",
     "connect-src 'self'",
     "frame-ancestors 'none'",
     "base-uri 'none'",
