@@ -119,7 +119,7 @@ describe.concurrent('a start that cannot succeed says why and exits', () => {
     await writeConfig(home, {});
     await prepare(home, port);
     const daemon = spawnDaemon({ home, port });
-    const timer = setTimeout(() => void daemon.kill(), 15_000);
+    const timer = setTimeout(() => void daemon.kill(), 60_000);
     const { code } = await daemon.exited;
     clearTimeout(timer);
     await removeHome(home);
