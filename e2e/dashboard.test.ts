@@ -649,7 +649,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByLabel('kind').selectOption('dm');
       await page.getByRole('button', { name: 'Call', exact: true }).click();
       await page.getByLabel('Answer').getByText('hasMore').waitFor();
-      await page.getByRole('button', { name: 'Copy as curl' }).click();
+      await page.getByRole('button', { name: 'Copy curl' }).click();
       await page.getByRole('button', { name: 'Copied' }).waitFor();
       const line = await page.evaluate(() => navigator.clipboard.readText());
       expect(line).not.toContain(product.token);
@@ -674,6 +674,28 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('button', { name: 'Call', exact: true }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Call it' }).click();
       await page.getByLabel('Answer').getByText('not_found').waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    test('the explorer shows the HTTP routes, each with a program that runs', async () => {
+      await using session = await logIn();
+      const { page, complaints } = session;
+      await go(page, 'API explorer');
+      await page.getByRole('link', { name: 'HTTP routes' }).click();
+      await page.getByRole('searchbox', { name: 'Search routes' }).fill('completions');
+      await page.getByRole('link', { name: '/v1/chat/completions POST' }).click();
+      await page.getByRole('cell', { name: 'messages *' }).waitFor();
+      await page.getByRole('button', { name: 'JavaScript', exact: true }).click();
+      const program = await page.getByLabel('As a program').locator('pre').innerText();
+      const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+        env: { ...process.env, GATEHOUSE_TOKEN: product.token },
+      });
+      expect(stdout).toContain("object: 'chat.completion'");
+      // The language is that of the next route too.
+      await page.getByRole('searchbox', { name: 'Search routes' }).fill('');
+      await page.getByRole('link', { name: '/media/{id} DELETE' }).click();
+      await page.getByRole('heading', { name: 'DELETE /media/{id}' }).waitFor();
+      expect(await page.getByRole('button', { name: 'JavaScript', exact: true }).getAttribute('aria-pressed')).toBe('true');
       expect(complaints).toEqual([]);
     });
   });
@@ -714,6 +736,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
         ['/agents', 'Agents & models'],
         ['/tokens', 'Tokens'],
         ['/explorer/session.list', 'API explorer'],
+        ['/explorer/http/chatCompletions', 'API explorer'],
         ['/none/such', 'No such page'],
       ] as const) {
         await page.goto(product.url + path);

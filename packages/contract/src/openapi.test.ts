@@ -41,6 +41,15 @@ test.each(Object.entries<Route>(routes))('route %s requires a token exactly when
   expect(statuses.includes('429')).toBe(route.rateLimited);
 });
 
+test.each(Object.entries<Route>(routes).filter(([, { body, signed }]) => body !== undefined && signed === undefined))(
+  'route %s has an example that it accepts, in the document too',
+  (name, { body, example }) => {
+    expect(body?.().safeParse(example).error).toBeUndefined();
+    const operation = operations.find((one) => one.operation['operationId'] === name)?.operation ?? {};
+    expect(operation['requestBody']).toMatchObject({ content: { 'application/json': { example } } });
+  },
+);
+
 test.each([
   ['chatCompletions', 'V1Error'],
   ['openapi', 'HttpError'],

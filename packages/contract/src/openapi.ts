@@ -123,7 +123,11 @@ function describeRoute(name: string, route: Route, writer: Writer): JsonObject {
 }
 
 function requestBody(route: Route, writer: Writer): JsonObject {
-  if (route.body !== undefined) return { requestBody: { required: true, content: json(writer.schema({ schema: route.body(), side: 'input' })) } };
+  if (route.body !== undefined) {
+    const schema = writer.schema({ schema: route.body(), side: 'input' });
+    const example = route.example === undefined ? {} : { example: route.example };
+    return { requestBody: { required: true, content: { 'application/json': { schema, ...example } } } };
+  }
   if (route.rawBody === undefined || !hasBody(route)) return {};
   const content = Object.entries(route.rawBody).map(([type, description]) => {
     const bytes = { type: 'string', format: 'binary', description };

@@ -100,7 +100,7 @@ const groups: readonly { readonly name: string; readonly sections: readonly Sect
       { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
       { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
       { path: '/settings', name: 'Settings', icon: 'sliders', draw: (rest) => <SettingsPage rest={rest} />, adminOnly: true },
-      { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
+      { path: '/explorer', name: 'API explorer', icon: 'code', draw: (rest) => <ExplorerPage rest={rest} /> },
     ],
   },
 ];

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { JsonObject } from '../json-schema.ts';
 import { once } from '../once.ts';
 import type { RouteScope } from '../scopes.ts';
 import { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './api-chat.ts';
@@ -38,6 +39,8 @@ export interface Route {
   readonly summary: string;
   /** Schemas are functions, built when they are first used: see `once`. */
   readonly body?: () => z.ZodType;
+  /** A JSON body that the route accepts. */
+  readonly example?: JsonObject;
   readonly response?: () => z.ZodType;
   /** Types of a body that is not JSON, each with a description; none when there is no body. */
   readonly rawBody?: Readonly<Record<string, string>>;
@@ -103,6 +106,7 @@ export const routes = {
     rateLimited: true,
     summary: 'Runs one agent turn over the given messages, in a separate conversation that is not kept.',
     body: once(() => z.union([ChatCompletionRequest(), ExtendedChatCompletionRequest()]).describe(compatNote)),
+    example: { model: 'agent/default', messages: [{ role: 'user', content: 'What can you do?' }] },
     response: ChatCompletion,
     streamed: ChatCompletionChunk,
   },
@@ -132,6 +136,7 @@ export const routes = {
     rateLimited: true,
     summary: 'Converts texts to vectors.',
     body: once(() => z.union([EmbeddingRequest(), ExtendedEmbeddingRequest()]).describe(compatNote)),
+    example: { model: 'openai/text-embedding-3-small', input: ['The tide is out.', 'The moon is full.'] },
     response: EmbeddingResponse,
   },
   transcriptions: {
@@ -153,6 +158,7 @@ export const routes = {
     rateLimited: true,
     summary: "Converts text to speech, in the shape of OpenAI's API; 404 while `tts.providers` is empty.",
     body: SpeechRequest,
+    example: { model: 'gpt-4o-mini-tts', input: 'The tide is out.', voice: 'alloy' },
     rawResponse: 'The sound; its type is that of its bytes.',
     failures: [404],
   },
@@ -164,6 +170,7 @@ export const routes = {
     rateLimited: true,
     summary: "Generates an image, in the shape of OpenAI's API; 404 while `imageGen.providers` is empty.",
     body: ImageRequest,
+    example: { model: 'gpt-image-1', prompt: 'A lighthouse at low tide' },
     response: ImageResponse,
     failures: [404],
   },
@@ -177,6 +184,7 @@ export const routes = {
     summary: "Runs one agent turn over the given messages, in the shape of Anthropic's Messages API; nothing is kept.",
     headers: messagesHeaders,
     body: MessagesRequest,
+    example: { model: 'agent/default', max_tokens: 500, messages: [{ role: 'user', content: 'What can you do?' }] },
     response: MessageObject,
     streamed: MessageStreamEvent,
     streamText:
@@ -192,6 +200,7 @@ export const routes = {
     summary: 'Estimates the input tokens of a message; no model is called.',
     headers: messagesHeaders,
     body: CountTokensRequest,
+    example: { model: 'agent/default', messages: [{ role: 'user', content: 'What can you do?' }] },
     response: TokenCount,
   },
   createResponse: {
@@ -202,6 +211,7 @@ export const routes = {
     rateLimited: true,
     summary: 'Runs one agent turn in the shape of Open Responses, over the given input and its predecessors.',
     body: ResponseRequest,
+    example: { model: 'agent/default', input: 'What can you do?' },
     response: ResponseObject,
     streamed: ResponseStreamEvent,
     streamText:
@@ -225,6 +235,7 @@ export const routes = {
     rateLimited: true,
     summary: 'Condenses a conversation into an item that replaces it as the input of a new one; a model writes the summary.',
     body: ResponseCompactRequest,
+    example: { model: 'agent/default', input: 'What can you do?' },
     response: ResponseCompaction,
   },
   responseTokens: {
@@ -235,6 +246,7 @@ export const routes = {
     rateLimited: true,
     summary: 'Estimates the input tokens of a response; no model is called.',
     body: ResponseTokensRequest,
+    example: { model: 'agent/default', input: 'What can you do?' },
     response: ResponseTokens,
   },
   responseInputItems: {
@@ -288,6 +300,7 @@ export const routes = {
     summary: 'Runs one agent turn in a conversation and returns the whole answer.',
     headers: { 'Idempotency-Key': idempotencyKey },
     body: ApiChatRequest,
+    example: { message: 'What can you do?' },
     response: ApiChatResult,
   },
   apiChatStream: {
@@ -303,6 +316,7 @@ export const routes = {
         'With a key: the id of the last `token` event that the client has; the stream resumes after it, or after a `gap` event where it cannot.',
     },
     body: ApiChatRequest,
+    example: { message: 'What can you do?' },
     streamed: once(() => z.union([ApiChatToken(), ApiChatGap(), ApiChatResult(), HttpError()])),
     streamText:
       'Events: `token` with `{delta}` (and an `id` under an Idempotency-Key), `gap` with `{resumesAt}`, and last `done` with the answer of `/api/chat` or `error` with the error body; comment lines keep the connection alive.',
@@ -548,6 +562,7 @@ export const routes = {
     rateLimited: true,
     summary: 'JSON-RPC 2.0 over HTTP: one request, or a batch of at most 50.',
     body: once(() => z.union([RpcRequest(), z.array(RpcRequest()).min(1).max(50)])),
+    example: { jsonrpc: '2.0', id: 1, method: 'system.ping', params: {} },
     response: once(() => z.union([RpcReply(), z.array(RpcReply())])),
   },
   mcp: {
@@ -563,6 +578,7 @@ export const routes = {
       'MCP-Protocol-Version': 'The negotiated version.',
     },
     body: once(() => z.union([RpcRequest(), z.array(RpcRequest()).min(1).max(50)])),
+    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     streamed: () => document,
     streamText: 'One JSON-RPC message per event: notifications of the call, then its response; comment lines keep the connection alive.',
   },

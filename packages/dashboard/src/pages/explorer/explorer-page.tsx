@@ -8,25 +8,44 @@ import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
 import { MethodView } from './method-view.tsx';
+import { RouteExplorer } from './route-explorer.tsx';
 import { createLookup } from '../../ui/schema/schema.ts';
 import { SearchField } from '../../ui/search-field.tsx';
 
-/** Lists every method with a form to call it, built from the OpenRPC document of this gateway. */
-export function ExplorerPage({ method }: { readonly method: string | undefined }) {
+/** `/explorer[/<method>]` lists every method with a form to call it, `/explorer/http[/<operation>]` the HTTP routes. */
+export function ExplorerPage({ rest }: { readonly rest: string | undefined }) {
+  const [first, id] = rest?.split('/') ?? [];
+  const isHttp = first === 'http';
+  return (
+    <Page title="API explorer" lead={isHttp ? 'HTTP routes of this gateway.' : 'Calls run on this gateway with the token of this tab.'}>
+      <Tabs
+        label="Interfaces"
+        tabs={[
+          { to: '/explorer', name: 'Methods', current: !isHttp },
+          { to: '/explorer/http', name: 'HTTP routes', current: isHttp },
+        ]}
+      />
+      {isHttp ? <RouteExplorer id={id} /> : <Methods name={first} />}
+    </Page>
+  );
+}
+
+function Methods({ name }: { readonly name: string | undefined }) {
   const { client } = useSession();
   const document = useLoad(['rpc.discover'], (signal) => client.call('rpc.discover', {}, { signal }));
   return (
-    <Page title="API explorer" lead="Calls run on this gateway with the token of this tab.">
+    <>
       {document.error !== undefined && <Failure error={document.error} onRetry={document.reload} />}
       {document.data === undefined && document.loading && <Skeleton lines={8} />}
       {document.data !== undefined &&
         (isOpenRpc(document.data) ? (
-          <Explorer document={document.data} name={method} />
+          <Explorer document={document.data} name={name} />
         ) : (
           <Failure error={new Error('The method document has an unexpected format.')} />
         ))}
-    </Page>
+    </>
   );
 }
 

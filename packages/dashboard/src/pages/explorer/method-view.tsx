@@ -8,7 +8,7 @@ import { CopyButton } from '../../ui/copy-button.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { JsonTree } from '../../ui/json-tree.tsx';
 import { Badge, Button, Failure, type Tone } from '../../ui/parts.tsx';
-import { curlLine } from './curl.ts';
+import { SampleView } from './sample-view.tsx';
 import { ParamsFields, useParamsDraft } from './params-fields.tsx';
 import type { Lookup, Schema } from '../../ui/schema/schema.ts';
 
@@ -71,9 +71,15 @@ export function MethodView({
           <Button submit look="primary" icon="send" disabled={busy}>
             {busy ? 'Calling…' : 'Call'}
           </Button>
-          <CopyButton text={curlLine(location.origin, method.name, draft.parse() ?? {})} label="Copy as curl" wide />
         </div>
       </form>
+      <SampleView
+        request={{
+          method: 'POST',
+          url: `${location.origin}/rpc`,
+          body: { jsonrpc: '2.0', id: 1, method: method.name, params: draft.parse() ?? {} },
+        }}
+      />
       {outcome !== undefined && <OutcomeView outcome={outcome} />}
       {asking && (
         <Confirm title={`Call ${method.name}?`} action="Call it" onClose={() => setAsking(false)} run={call}>

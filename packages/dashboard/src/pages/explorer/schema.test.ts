@@ -1,7 +1,6 @@
 import type { MethodName } from '@gatehouse/contract';
 import { openRpcDocument } from '@gatehouse/contract/openrpc';
 import { describe, expect, test } from 'vitest';
-import { curlLine } from './curl.ts';
 import { createLookup, hintOf, shapeOf } from '../../ui/schema/schema.ts';
 
 const document = openRpcDocument({ version: '0.0.0' });
@@ -49,11 +48,4 @@ test('stops at missing and cyclic references', () => {
   const circle = createLookup({ a: { $ref: '#/components/schemas/b' }, b: { $ref: '#/components/schemas/a' } });
   expect(shapeOf({ $ref: '#/components/schemas/a' }, circle)).toEqual({ kind: 'json' });
   expect(shapeOf({ $ref: '#/components/schemas/none' }, circle)).toEqual({ kind: 'json' });
-});
-
-test('a curl command omits the token and escapes quotes', () => {
-  const line = curlLine('http://127.0.0.1:4766', 'agent.execute', { message: `it's "so" $HOME` });
-  expect(line).toBe(
-    String.raw`curl http://127.0.0.1:4766/rpc -H "authorization: Bearer $GATEHOUSE_TOKEN" -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"agent.execute","params":{"message":"it'\''s \"so\" $HOME"}}'`,
-  );
 });
