@@ -16,7 +16,7 @@ export interface JqOutput {
   end(): Promise<void>;
 }
 
-/** Text without a line break at which a JSON value may end; values that are printed over several lines are closed in one of their own. */
+/** Matches lines at which a JSON value may end: those of values over several lines end with a bracket at their beginning. */
 const mayEnd = /^(?:[\]}]\s*|[^\s\]}].*)$/;
 
 /** Creates an output that passes text on unchanged until a filter is set. */

@@ -26,7 +26,7 @@ export interface ShownRoute {
   readonly sample?: Omit<SampleRequest, 'url'>;
 }
 
-/** For browsers alone. */
+/** Routes that only browsers use. */
 const hidden: ReadonlySet<string> = new Set(['dashboard', 'dashboardAsset', 'oauthCallback']);
 
 /** Returns the routes of a document by their families, in its order. */

@@ -24,9 +24,9 @@ const isThere: Readonly<Record<Language, boolean>> = {
 };
 
 let folder: string;
-let last: { readonly request: IncomingMessage; readonly body: Buffer } | undefined;
+const received: { readonly request: IncomingMessage; readonly body: Buffer }[] = [];
 const server = createServer(async (request, response) => {
-  last = { request, body: await buffer(request) };
+  received.push({ request, body: await buffer(request) });
   response.setHeader('content-type', 'application/json').end('{"answer":"ja"}\n');
 });
 let origin: string;
@@ -47,10 +47,15 @@ afterAll(async () => {
 async function send(language: Language, request: Omit<SampleRequest, 'url'>, path = '/x') {
   const text = sampleOf(language, { ...request, url: `${origin}${path}` });
   const [file, ...args] = programs[language](text);
-  last = undefined;
   const { stdout } = await run(file, args, { cwd: folder, env: { PATH: process.env['PATH'], GATEHOUSE_TOKEN: 'the-token', NO_PROXY: '*' } });
-  const { method, url, headers } = last?.request ?? {};
-  return { out: stdout.trim(), method, url, headers: headers ?? {}, body: last?.body.toString() ?? '' };
+  const last = received.at(-1);
+  return {
+    out: stdout.trim(),
+    method: last?.request.method,
+    url: last?.request.url,
+    headers: last?.request.headers ?? {},
+    body: last?.body.toString() ?? '',
+  };
 }
 
 describe.each(languages)('%s', (language) => {

@@ -1,7 +1,7 @@
 /** One HTTP request, as it is shown in a language. */
 export interface SampleRequest {
   readonly method: string;
-  /** With the origin. */
+  /** The whole address. */
   readonly url: string;
   readonly body?: unknown;
   /** Name of a file that is sent instead of a JSON body, as the part `file` of a form. */

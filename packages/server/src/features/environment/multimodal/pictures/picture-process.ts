@@ -52,6 +52,6 @@ async function answer(): Promise<ShrunkPicture> {
   }
 }
 
-// Without the daemon nobody ends this process.
+// Nothing else stops this process when the daemon is gone.
 process.once('disconnect', () => process.exit());
 process.send?.(await answer());
