@@ -1,5 +1,6 @@
 import type { Agent } from './features/agents/agents/api.ts';
 import { attachedMedia } from './features/conversations/sessions/changes/retention-store.ts';
+import type { Knowledge } from './features/knowledge/sources/sources.ts';
 import { createMedia } from './features/environment/media/media.ts';
 import { createEvents } from './features/operations/events/events.ts';
 import { createModelMethods } from './features/agents/models/methods.ts';
@@ -69,6 +70,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     delegation: new Late<Delegation>('delegation'),
     channels: new Late<Channels>('channels'),
     pictures: new Late<PictureReader>('pictures'),
+    sources: new Late<Knowledge>('knowledge sources'),
   };
 
   const events = building.use(await createEvents(core('events')));
@@ -112,7 +114,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { web, skills, mcp, workspace, approvals, shell, openedJail } = tooling;
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, late.tools.value.current());
   const documents = wireDocuments(assembly, { media: media.api, workspace, pictures: late.pictures });
-  const knowledge = wireKnowledge(assembly, { agents: agents.api, documents: documents.api, web, memory: memory.index });
+  const knowledge = late.sources.set(wireKnowledge(assembly, { agents: agents.api, documents: documents.api, web, memory: memory.index }));
   const conversations = wireConversations(assembly, {
     ...late,
     agents: agents.api,

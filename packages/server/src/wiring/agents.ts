@@ -11,17 +11,19 @@ import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
 import type { Stops } from './stops.ts';
 import type { Unattended } from './unattended.ts';
+import type { Knowledge } from '../features/knowledge/sources/sources.ts';
 
 export interface AgentsWiring {
   readonly knowsModel: (name: string) => boolean;
   readonly stops: Late<Stops>;
   readonly unattended: Late<Unattended>;
+  readonly sources: Late<Knowledge>;
   readonly secrets: Foundation['secrets'];
   readonly settings: SettingsApi;
 }
 
 /** Wires agents and the tokens of their callers. */
-export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, secrets, settings }: AgentsWiring) {
+export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, sources, secrets, settings }: AgentsWiring) {
   const { config, home } = options;
   const agents = building.use(
     await createAgents({
@@ -34,7 +36,10 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
       readText: () => options.configuration.readText(),
       removed: (agentId) => stops.value.agentRemoved(agentId),
       suspended: (agentId) => stops.value.agentSuspended(agentId),
-      changed: (agentId) => unattended.value.agentChanged(agentId),
+      changed(agentId) {
+        unattended.value.agentChanged(agentId);
+        sources.value.agentChanged();
+      },
     }),
   );
   const tokens = building.use(

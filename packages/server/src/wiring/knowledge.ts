@@ -13,12 +13,11 @@ export interface KnowledgeWiring {
 }
 
 /** Wires the folders and sites that agents answer from. */
-export function wireKnowledge({ building, options, live, core }: Assembly, { agents, documents, web, memory }: KnowledgeWiring) {
+export function wireKnowledge({ building, options, core }: Assembly, { agents, documents, web, memory }: KnowledgeWiring) {
   return building.use(
     createKnowledge({
       ...core('knowledge'),
       agents,
-      configured: live((whole) => whole.agents),
       documents,
       fetchPage: web.fetchPage,
       homeDir: options.home.dir,

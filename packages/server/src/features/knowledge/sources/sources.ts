@@ -3,7 +3,6 @@ import { ownerOf } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
 import { recordAudit } from '../../../kernel/audit.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import type { Live } from '../../../kernel/config/live.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { DocumentsApi } from '../../environment/documents/api.ts';
@@ -18,8 +17,6 @@ import { createKnowledgeTool } from './tool.ts';
 
 export interface KnowledgeDeps extends Pick<Core, 'db' | 'bus' | 'clock' | 'log'> {
   readonly agents: AgentsApi;
-  /** The agents of the configuration: sources are compared with it after each change. */
-  readonly configured: Pick<Live<unknown>, 'onChange'>;
   readonly documents: Pick<DocumentsApi, 'extract' | 'maxFileBytes'>;
   readonly fetchPage: FetchPage;
   readonly homeDir: string;
@@ -71,6 +68,8 @@ export type KnowledgeMethods = HandlersOf<`knowledge.${'list' | 'search' | 'read
 export interface Knowledge extends AsyncDisposable {
   readonly methods: KnowledgeMethods;
   readonly tools: () => readonly Tool[];
+  /** Called when an agent was created, configured, suspended, resumed or deleted. */
+  readonly agentChanged: () => void;
 }
 
 /** The daemon answers before folders are read. */
@@ -98,7 +97,6 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
   });
   const hasSources = sourcesOf(agents.list()).length > 0;
   const cancelFirst = clock.after(hasSources ? afterStartMs : emptyStartMs, () => sync.wake());
-  const listening = deps.configured.onChange(() => sync.wake());
 
   /** The source of an indexed file, if its agent still has it at the same place. */
   function current(agentId: string, name: string, place: string): KnowledgeSource | undefined {
@@ -224,11 +222,11 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
   const none: readonly Tool[] = [];
   return {
     methods,
+    agentChanged: () => sync.wake(),
     // Without a source it would only cost tokens of every prompt.
     tools: () => (agents.list().some(({ config }) => config.knowledge.sources.length > 0) ? tool : none),
     async [Symbol.asyncDispose]() {
       cancelFirst();
-      listening[Symbol.dispose]();
       await sync[Symbol.asyncDispose]();
     },
   };

@@ -60,6 +60,8 @@ export class KnowledgeSync implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #tended = new Map<string, Tended>();
   #working: Promise<void> | undefined;
+  /** The source that is being indexed. */
+  #current: { readonly wanted: Wanted; readonly stop: AbortController } | undefined;
   #again = false;
   #cancelNext: (() => void) | undefined;
 
@@ -74,6 +76,8 @@ export class KnowledgeSync implements AsyncDisposable {
   /** Compares with the configuration, and indexes what is due. */
   wake(): void {
     if (this.#stopping.signal.aborted) return;
+    if (this.#current !== undefined && !this.#isWanted(this.#current.wanted))
+      this.#current.stop.abort(new AppError('cancelled', 'The source changed, or its agent was suspended or deleted'));
     this.#again = true;
     this.#working ??= this.#work();
   }
@@ -128,10 +132,15 @@ export class KnowledgeSync implements AsyncDisposable {
     await this.#dropUnwanted();
     for (const one of wanted) {
       const tended = this.#tended.get(keyOf(one));
-      if (tended === undefined || tended.dueMs > this.#deps.clock.monotonic()) continue;
+      if (tended === undefined || tended.dueMs > this.#deps.clock.monotonic() || !this.#isWanted(one)) continue;
       signal.throwIfAborted();
       await this.#index(one, tended);
     }
+  }
+
+  /** Whether the configuration still has a source as it was, and its agent works. */
+  #isWanted(wanted: Wanted): boolean {
+    return this.#deps.wanted().some((one) => keyOf(one) === keyOf(wanted) && isDeepStrictEqual(one.source, wanted.source));
   }
 
   /** Watches what is new, and ends what is gone or differs. */
@@ -180,18 +189,26 @@ export class KnowledgeSync implements AsyncDisposable {
     tended.dueMs = Infinity;
     tended.status = { ...tended.status, state: 'indexing' };
     let nextMs = everyMs;
+    const stop = new AbortController();
+    const signal = AbortSignal.any([this.#stopping.signal, stop.signal]);
+    this.#current = { wanted, stop };
     try {
-      const { changed, removed, more }: Indexed = await indexer.index(agentId, source, this.#stopping.signal);
+      const { changed, removed, more }: Indexed = await indexer.index(agentId, source, signal);
       tended.status = { state: 'ready', checkedAtMs: clock.now(), more };
       if (changed + removed > 0) log.info({ agentId, source: source.name, changed, removed }, 'Indexed a knowledge source');
     } catch (error) {
-      if (this.#stopping.signal.aborted) return;
+      if (signal.aborted) {
+        tended.status = { ...tended.status, state: 'waiting' };
+        nextMs = 0;
+        return;
+      }
       nextMs = Math.min(everyMs, retryMs);
       const isAway = error instanceof AppError && error.code !== 'internal';
       const problem = isAway ? error.message : 'The source could not be indexed; the log says why';
       tended.status = { state: isAway ? 'unavailable' : 'failed', problem, checkedAtMs: clock.now(), more: tended.status.more };
       log.warn({ err: error, agentId, source: source.name, place: placeOf(source) }, 'Failed to index a knowledge source');
     } finally {
+      this.#current = undefined;
       // Noticed meanwhile: what was written after it was read is read again.
       tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + nextMs);
       if (tended.changed) tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + settleMs);

@@ -1,0 +1,66 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { makeScannedPdf } from '../../environment/documents/testing/make-files.ts';
+
+let base: string;
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), 'gatehouse-knowledge-stops-'));
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+function folder(name: string, files: Readonly<Record<string, string | Buffer>>): string {
+  mkdirSync(join(base, name), { recursive: true });
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(base, name, file), content);
+  return join(base, name);
+}
+const sourcesOf = async (server: TestServer) => (await server.client.call('knowledge.list', {})).sources;
+const sourceOf = async (server: TestServer, name: string) => (await sourcesOf(server)).find((source) => source.name === name);
+const found = async (server: TestServer, agentId: string, query: string) =>
+  (await server.client.call('knowledge.search', { agentId, query })).passages.map(({ path }) => path);
+
+describe('a suspended agent', () => {
+  test('has its folders indexed when it is resumed', async () => {
+    const notes = folder('notes', { 'a.md': 'The lantern hangs in the tower.' });
+    await using server = await startTestServer({ config: { agents: { reader: {} } } });
+    await server.client.call('agents.suspend', { agentId: 'reader' });
+    await server.client.call('agents.update', { agentId: 'reader', config: { knowledge: { sources: [{ name: 'notes', folder: notes }] } } });
+    await server.client.call('agents.resume', { agentId: 'reader' });
+    await expect.poll(async () => (await sourceOf(server, 'notes'))?.state, { timeout: 10_000 }).toBe('ready');
+    expect(await found(server, 'reader', 'lantern tower')).toEqual(['a.md']);
+  });
+
+  test('reads no further scans', async () => {
+    const scans = folder('scans', {
+      'a.pdf': makeScannedPdf(1, { width: 200, height: 300 }),
+      'b.pdf': makeScannedPdf(1, { width: 210, height: 300 }),
+      'c.pdf': makeScannedPdf(1, { width: 220, height: 300 }),
+    });
+    await using server = await startTestServer(seeing({ name: 'scans', folder: scans }));
+    const reading = Promise.withResolvers<void>();
+    const { promise: never } = Promise.withResolvers<void>();
+    let pages = 0;
+    server.provider.setAnswer(() => {
+      pages += 1;
+      reading.resolve();
+      return { text: 'A page.', after: never };
+    });
+    await reading.promise;
+    await server.client.call('agents.suspend', { agentId: 'reader' });
+    await expect.poll(() => server.provider.aborted()).toBe(1);
+    expect(await sourceOf(server, 'scans')).toMatchObject({ state: 'waiting', files: 0 });
+    expect(pages).toBe(1);
+  });
+});
+
+/** An agent with a source, and a model that reads pictures. */
+function seeing(source: { readonly name: string; readonly folder: string }, budgets: object = {}) {
+  return {
+    config: {
+      agents: { reader: { knowledge: { sources: [source] }, budgets } },
+      media: { vision: { models: ['mock/mock-fast'] } },
+    },
+  };
+}
