@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { AppError } from '../../../kernel/app-error.ts';
 import { makeScannedPdf } from '../../environment/documents/testing/make-files.ts';
 
 let base: string;
@@ -52,6 +53,50 @@ describe('a suspended agent', () => {
     await expect.poll(() => server.provider.aborted()).toBe(1);
     expect(await sourceOf(server, 'scans')).toMatchObject({ state: 'waiting', files: 0 });
     expect(pages).toBe(1);
+  });
+});
+
+describe('a source that was taken away', () => {
+  test('is removed later when the storage refuses it, without asking it all the time', async () => {
+    const clock = createStepClock();
+    let isFull = false;
+    let refused = 0;
+    await using server = await startTestServer({
+      clock,
+      config: { agents: { reader: { knowledge: { sources: [{ name: 'notes', folder: folder('notes', { 'a.md': 'The lantern hangs in the tower.' }) }] } } } },
+      db: (db) => ({
+        ...db,
+        read: db.read.bind(db),
+        search: db.search.bind(db),
+        telemetry: db.telemetry.bind(db),
+        backup: db.backup.bind(db),
+        status: db.status.bind(db),
+        write(operation, input) {
+          if (!isFull || !operation.name.startsWith('knowledge.')) return db.write(operation, input);
+          refused += 1;
+          return Promise.reject(new AppError('unavailable', 'The disk is full'));
+        },
+      }),
+    });
+    const stepped = <T>(read: () => Promise<T>) =>
+      expect.poll(() => {
+        clock.advance(1_000);
+        return read();
+      });
+    await stepped(async () => (await sourceOf(server, 'notes'))?.state).toBe('ready');
+    isFull = true;
+    const teas = folder('teas', { 'b.md': 'The kettle is descaled.' });
+    await server.client.call('agents.update', { agentId: 'reader', config: { knowledge: { sources: [{ name: 'teas', folder: teas }] } } });
+    await stepped(async () => (await sourceOf(server, 'teas'))?.state).toBe('unavailable');
+    const before = refused;
+    for (let second = 0; second < 20; second += 1) {
+      clock.advance(1_000);
+      await sourcesOf(server);
+    }
+    expect(refused - before).toBeLessThan(3);
+    isFull = false;
+    await stepped(async () => (await sourceOf(server, 'teas'))?.state).toBe('ready');
+    expect(await sql(server.homeDir, 'SELECT source FROM knowledge_file')).toEqual([{ source: 'teas' }]);
   });
 });
 

@@ -63,6 +63,8 @@ export class KnowledgeSync implements AsyncDisposable {
   /** The source that is being indexed. */
   #current: { readonly wanted: Wanted; readonly stop: AbortController } | undefined;
   #again = false;
+  /** When to remove again what could not be removed. */
+  #retryDropMs: number | undefined;
   #cancelNext: (() => void) | undefined;
 
   constructor(deps: SyncDeps) {
@@ -115,8 +117,8 @@ export class KnowledgeSync implements AsyncDisposable {
   #schedule(): void {
     this.#cancelNext?.();
     this.#cancelNext = undefined;
-    if (this.#stopping.signal.aborted || this.#tended.size === 0) return;
-    const next = Math.min(...[...this.#tended.values()].map(({ dueMs }) => dueMs));
+    const next = Math.min(this.#retryDropMs ?? Infinity, ...[...this.#tended.values()].map(({ dueMs }) => dueMs));
+    if (this.#stopping.signal.aborted || next === Infinity) return;
     this.#cancelNext = this.#deps.clock.after(Math.max(0, next - this.#deps.clock.monotonic()), () => this.wake());
   }
 
@@ -172,12 +174,19 @@ export class KnowledgeSync implements AsyncDisposable {
   }
 
   async #dropUnwanted(): Promise<void> {
-    const { db, log, indexer } = this.#deps;
-    const kept = new Set(this.#deps.kept().map(keyOf));
-    for (const { agentId, source } of await db.read(listSourceSums, {})) {
-      if (kept.has(`${agentId}\n${source}`)) continue;
-      await indexer.drop(agentId, source, this.#stopping.signal);
-      log.info({ agentId, source }, 'Removed a knowledge source');
+    const { db, log, indexer, clock } = this.#deps;
+    this.#retryDropMs = undefined;
+    try {
+      const kept = new Set(this.#deps.kept().map(keyOf));
+      for (const { agentId, source } of await db.read(listSourceSums, {})) {
+        if (kept.has(`${agentId}\n${source}`)) continue;
+        await indexer.drop(agentId, source, this.#stopping.signal);
+        log.info({ agentId, source }, 'Removed a knowledge source');
+      }
+    } catch (error) {
+      this.#stopping.signal.throwIfAborted();
+      this.#retryDropMs = clock.monotonic() + retryMs;
+      log.warn({ err: error }, 'Failed to remove knowledge sources that no agent has any more');
     }
   }
 
