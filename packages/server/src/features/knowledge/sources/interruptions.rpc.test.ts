@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, servePages, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError } from '../../../kernel/app-error.ts';
 import { makeScannedPdf } from '../../environment/documents/testing/make-files.ts';
@@ -97,6 +97,33 @@ describe('a source that was taken away', () => {
     isFull = false;
     await stepped(async () => (await sourceOf(server, 'teas'))?.state).toBe('ready');
     expect(await sql(server.homeDir, 'SELECT source FROM knowledge_file')).toEqual([{ source: 'teas' }]);
+  });
+});
+
+describe('a site', () => {
+  test('whose first page leads elsewhere keeps its index, and says why', async () => {
+    let isMoved = false;
+    await using pages = await servePages({
+      '/manual/': (_request, response) =>
+        void (isMoved
+          ? response.writeHead(302, { location: '/login' }).end()
+          : response.writeHead(200, { 'content-type': 'text/html' }).end('<title>Manual</title><p>The third valve is opened clockwise.</p>')),
+      '/login': '<title>Login</title><p>Who are you?</p>',
+    });
+    await using server = await startTestServer({
+      egress: pages.dial,
+      config: { agents: { reader: { knowledge: { sources: [{ name: 'manual', site: pages.url('/manual/') }] } } } },
+    });
+    const checked = async () => {
+      const before = (await sourceOf(server, 'manual'))?.checkedAt;
+      await server.client.call('knowledge.refresh', { agentId: 'reader' });
+      await expect.poll(async () => (await sourceOf(server, 'manual'))?.checkedAt, { timeout: 30_000 }).not.toBe(before);
+      return sourceOf(server, 'manual');
+    };
+    expect(await checked()).toMatchObject({ state: 'ready', files: 1 });
+    isMoved = true;
+    expect(await checked()).toMatchObject({ state: 'unavailable', files: 1, problem: expect.stringContaining(pages.url('/login')) });
+    expect(await found(server, 'reader', 'third valve')).toHaveLength(1);
   });
 });
 

@@ -38,7 +38,11 @@ export async function crawlSite(
     try {
       const page = await limits.fetchPage({ url, maxBytes: maxPageBytes, timeoutMs: pageMs, signal: limits.signal });
       // A redirect must not lead out of the site either.
-      if (!isWithin(canonical(page.url), within)) continue;
+      if (!isWithin(canonical(page.url), within)) {
+        // A page for signing in, or of maintenance: it says nothing about the site.
+        if (url === first) throw new AppError('unavailable', `The site leads to ${page.url}, which is not below ${within.href}`);
+        continue;
+      }
       await onPage({ url, text: page.title === '' ? page.text : `# ${page.title}\n\n${page.text}` });
       for (const [, target = ''] of page.text.matchAll(link)) {
         const next = URL.canParse(target) ? canonical(target) : undefined;
