@@ -21,6 +21,8 @@ export interface DocumentText {
   readonly scannedPages?: readonly number[] | undefined;
   /** What a reader must know: pages without text, a hidden sheet. */
   readonly notes: readonly string[];
+  /** Why pages are missing that a later attempt may read: the budget is spent, the provider is away. */
+  readonly unread?: string | undefined;
 }
 
 export interface DocumentFile {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { errorCatalogue } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Live } from '../../../kernel/config/live.ts';
@@ -99,18 +100,24 @@ export function createDocuments({ clock, config, media, egress, taints, isIntern
   ): Promise<DocumentText> {
     const known = cache.get(key);
     if (known !== undefined) return known;
+    // Pages that an earlier attempt read are not paid for again.
+    const earlier = new Map(cache.get(`${key} so far`)?.parts.map(({ label, text }) => [Number(label), text]));
     const read: { page: number; text: string }[] = [];
-    let failure: string | undefined;
+    let failure: AppError | undefined;
     try {
       const scans = (await reader?.scan({ bytes, pages, maxSide: scanSide, timeoutMs }, call)) ?? [];
-      for (const { page, png } of scans) read.push({ page, text: await pictures.read(png, 'page', call) });
+      for (const { page, png } of scans) read.push({ page, text: earlier.get(page) ?? (await pictures.read(png, 'page', call)) });
     } catch (error) {
       call.signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === 'internal') throw error;
-      failure = error.message;
+      failure = error;
     }
     const whole = read.length === 0 ? document : withScans(document, read);
-    if (failure !== undefined) return { ...whole, notes: [...whole.notes, `Further scanned pages were not read: ${failure}`] };
+    if (failure !== undefined) {
+      cache.set(`${key} so far`, { ...document, parts: read.map(({ page, text }) => ({ label: String(page), text })) });
+      const note = `Further scanned pages were not read: ${failure.message}`;
+      return { ...whole, notes: [...whole.notes, note], ...(errorCatalogue[failure.code].retryable && { unread: note }) };
+    }
     cache.set(key, whole);
     return whole;
   }

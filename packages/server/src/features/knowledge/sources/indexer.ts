@@ -30,6 +30,10 @@ export interface Indexed {
   readonly more: boolean;
 }
 
+/** How long a file of which pages are missing is not read again. */
+const unreadMs = 15 * 60_000;
+/** Stamp and digest of such a file: no file has them. */
+const unreadStamp = '';
 /** Files removed by one write. */
 const removedAtOnce = 50;
 const identity = { principalId: 'knowledge', tokenId: '', scopes: [] };
@@ -50,7 +54,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     signal: AbortSignal,
   ): Promise<void> {
     const id = fileIdOf(agentId, source.name, file.path);
-    const { passages, problem } = await passagesOf(agentId, file, signal);
+    const { passages, problem, isWhole } = await passagesOf(agentId, file, signal);
     const generation = newId('kp');
     await db.write(putFile, {
       file: {
@@ -59,8 +63,8 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
         source: source.name,
         place: placeOf(source),
         path: file.path,
-        stamp: file.stamp,
-        digest: file.digest,
+        stamp: isWhole ? file.stamp : unreadStamp,
+        digest: isWhole ? file.digest : unreadStamp,
         sizeBytes: file.size,
         passages: passages.length,
         problem,
@@ -83,17 +87,21 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     { bytes, name }: { readonly bytes: Uint8Array | undefined; readonly name: string },
     signal: AbortSignal,
   ) {
-    if (bytes === undefined) return { passages: [], problem: `larger than ${documents.maxFileBytes} bytes (documents.maxFileBytes)` };
+    if (bytes === undefined)
+      return { passages: [], problem: `larger than ${documents.maxFileBytes} bytes (documents.maxFileBytes)`, isWhole: true };
     try {
       const document = await documents.extract({ bytes, fileName: name }, { identity, signal, agentId });
       const passages = toPassages(document);
-      return { passages, problem: passages.length === 0 ? (document.notes[0] ?? 'has no text').slice(0, 300) : null };
+      const problem = document.unread ?? (passages.length === 0 ? (document.notes[0] ?? 'has no text') : null);
+      return { passages, problem: problem?.slice(0, 300) ?? null, isWhole: document.unread === undefined };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === 'internal' || error.code === 'cancelled') throw error;
-      return { passages: [], problem: error.message.slice(0, 300) };
+      return { passages: [], problem: error.message.slice(0, 300), isWhole: true };
     }
   }
+
+  const isTooSoon = ({ stamp, indexedAtMs }: KnownFile): boolean => stamp === unreadStamp && Math.abs(clock.now() - indexedAtMs) < unreadMs;
 
   async function remove(files: readonly KnownFile[], signal: AbortSignal): Promise<void> {
     for (let at = 0; at < files.length; at += removedAtOnce) {
@@ -120,7 +128,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
       signal.throwIfAborted();
       const old = before.get(file.path);
       before.delete(file.path);
-      if (old?.stamp === file.stamp) continue;
+      if (old !== undefined && (old.stamp === file.stamp || isTooSoon(old))) continue;
       if (await indexFile(agentId, source, folder, file, old, signal)) changed += 1;
     }
     await remove([...before.values()], signal);

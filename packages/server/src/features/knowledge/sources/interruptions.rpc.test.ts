@@ -56,6 +56,35 @@ describe('a suspended agent', () => {
   });
 });
 
+describe('a scan', () => {
+  test('that the budget did not allow is read when it does', async () => {
+    const clock = createStepClock();
+    const scans = folder('scans', { 'a.pdf': makeScannedPdf(2, { width: 200, height: 300 }) });
+    await using server = await startTestServer({ ...seeing({ name: 'scans', folder: scans }, { perHourTokens: 1 }), clock });
+    server.provider.setAnswer(() => ({ text: 'The lantern hangs in the tower.', usage: { input: 10, output: 10 } }));
+    const ready = async (): Promise<void> => {
+      const before = (await sourceOf(server, 'scans'))?.checkedAt;
+      await expect
+        .poll(async () => {
+          // A step while a document is read would be its timeout.
+          const { state, checkedAt } = (await sourceOf(server, 'scans')) ?? {};
+          if (state !== 'indexing') clock.advance(60_000);
+          return checkedAt;
+        })
+        .not.toBe(before);
+    };
+    await ready();
+    expect(await sourceOf(server, 'scans')).toMatchObject({ files: 1, failed: [{ path: 'a.pdf', problem: expect.stringContaining('budget') }] });
+    await server.client.call('agents.update', { agentId: 'reader', config: { budgets: { perHourTokens: 1_000_000 } } });
+    await ready();
+    expect(await sourceOf(server, 'scans')).toMatchObject({ files: 1, failedCount: 0 });
+    expect(await found(server, 'reader', 'lantern tower')).toContain('a.pdf');
+    const asked = server.provider.requests.length;
+    await ready();
+    expect(server.provider.requests).toHaveLength(asked);
+  });
+});
+
 describe('a source that was taken away', () => {
   test('is removed later when the storage refuses it, without asking it all the time', async () => {
     const clock = createStepClock();

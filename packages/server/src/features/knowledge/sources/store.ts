@@ -8,12 +8,13 @@ export interface KnownFile {
   readonly place: string;
   readonly stamp: string;
   readonly digest: string;
+  readonly indexedAtMs: number;
 }
 
 const filesOfSource = query<{ agentId: string; source: string }, KnownFile>(({ db, p }) =>
   db
     .selectFrom('knowledgeFile')
-    .select(['id', 'path', 'place', 'stamp', 'digest'])
+    .select(['id', 'path', 'place', 'stamp', 'digest', 'indexedAtMs'])
     .where('agentId', '=', p('agentId'))
     .where('source', '=', p('source')),
 );
