@@ -277,7 +277,7 @@ const erasing: Driver<Round, Erasures> = {
             if ('value' in (await writer.write(forkConversation, fork, gone))) forked.push(place);
           },
           () => writer.write(labelConversation, { ref, name: `Named ${side}`, shelf: 'pinned', audit: audit('label') }, ['precondition_failed']),
-          () => writer.write(suggestName, { ref, name: `Suggested ${side}`, resetCount: 0 }),
+          () => writer.write(suggestName, { ref, name: `Suggested ${side}`, resetCount: 0, createdAtMs: atMs }),
           async () => {
             const archival = { ref, archiveId: names.id('ar', `${place}-${side}`), atMs, audit: audit('delete') };
             if ('value' in (await writer.write(deleteConversation, archival, ['not_found']))) deleted.push(place);

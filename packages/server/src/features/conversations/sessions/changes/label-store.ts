@@ -28,20 +28,24 @@ export const labelConversation = operation('sessions.label', async (tx, { ref, n
   return labelled;
 });
 
-const suggest = query<{ ref: string; name: string; resetCount: number }>(({ db, p }) =>
+export interface SuggestedName extends Pick<ConversationRow, 'ref' | 'resetCount' | 'createdAtMs'> {
+  readonly name: string;
+}
+
+const suggest = query<SuggestedName>(({ db, p }) =>
   db
     .updateTable('conversation')
     .set({ name: p('name') })
     .where('ref', '=', p('ref'))
     .where('name', 'is', null)
-    .where('resetCount', '=', p('resetCount')),
+    .where('resetCount', '=', p('resetCount'))
+    .where('createdAtMs', '=', p('createdAtMs')),
 );
 
-/** Names a conversation that has no name and whose texts were not cleared since `resetCount` was read. Returns whether it did. */
+/** Names a conversation that has no name and whose texts were neither cleared nor deleted since its row was read. Returns whether it did. */
 export const suggestName = operation(
   'sessions.suggestName',
-  async (tx, input: { readonly ref: string; readonly name: string; readonly resetCount: number }): Promise<boolean> =>
-    (await tx.run(suggest, input)).changes > 0,
+  async (tx, input: SuggestedName): Promise<boolean> => (await tx.run(suggest, input)).changes > 0,
 );
 
 export const labelOperations = [labelConversation, suggestName];

@@ -106,6 +106,20 @@ test('a title from texts that are cleared meanwhile is not kept', async () => {
   expect(await find(sessionKey)).not.toHaveProperty('named');
 });
 
+test('a title of a conversation that is deleted meanwhile is not given to the next one of its key', async () => {
+  const { sessionKey, conversationRef } = await talk('deleted');
+  const written = Promise.withResolvers<void>();
+  server.provider.queue({ text: 'A secret plan', after: written.promise });
+  const seen = server.provider.requests.length;
+  const suggestion = ada.call('session.suggest_title', { sessionKey });
+  await expect.poll(() => server.provider.requests.length).toBe(seen + 1);
+  await server.client.call('session.delete', { conversationRef });
+  await ada.call('agent.execute', { message: 'Something else', sessionKey });
+  written.resolve();
+  expect(await suggestion).toMatchObject({ stored: false });
+  expect(await find(sessionKey)).toMatchObject({ title: 'Something else' });
+});
+
 test('a title goes with the texts of a conversation', async () => {
   const { sessionKey, conversationRef } = await talk('erased');
   await ada.call('session.update', { sessionKey, title: 'A secret plan' });

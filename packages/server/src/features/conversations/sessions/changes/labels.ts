@@ -97,7 +97,8 @@ export function createLabels(deps: LabelDeps): HandlersOf<`session.${'update' | 
       const known = row.name ?? (deps.titles.current ? undefined : (row.title ?? ''));
       if (known !== undefined) return { ...identityOf(row), title: known, stored: false };
       const title = await suggest(row, call);
-      const stored = await db.write(suggestName, { ref: row.ref, name: title, resetCount: row.resetCount });
+      const { ref, resetCount, createdAtMs } = row;
+      const stored = await db.write(suggestName, { ref, name: title, resetCount, createdAtMs });
       if (stored) announce(row);
       return { ...identityOf(row), title, stored };
     },
