@@ -120,7 +120,9 @@ export function createTools({ methods, keepImage }: ToolsDeps) {
       );
       if (!answer.success) return { content: answer.error, isError: true };
       if ('delivered' in answer) return { content: 'The image was sent to the chat.' };
-      return { content: `The image is in the workspace: ${await keepImage(agentId, answer.imageBase64, answer.mimeType, tainted())}` };
+      // Text in the reference, which comes from outside, is text in the image.
+      const isTainted = tainted() || reference !== undefined;
+      return { content: `The image is in the workspace: ${await keepImage(agentId, answer.imageBase64, answer.mimeType, isTainted)}` };
     },
   };
   const speak: Tool<ReturnType<typeof speakArgs>> = {
