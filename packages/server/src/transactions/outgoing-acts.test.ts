@@ -187,6 +187,7 @@ function open({ bootId = 'boot-1', isDurable = true, wire = adapter }: { bootId?
       },
     },
     workspaceOf: () => workspace,
+    isInternal: () => false,
     egress: {
       request({ url, maxBytes }: { url: string; maxBytes: number }) {
         asked.push(['get', url, maxBytes]);

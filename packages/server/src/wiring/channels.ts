@@ -31,6 +31,7 @@ import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import type { MediaLibrary } from '../features/environment/media/api.ts';
 import type { MultimodalApi } from '../features/environment/multimodal/api.ts';
+import { isInternal } from '../features/environment/workspace/taint/internal-names.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import { nextActive } from '../features/unattended/heartbeat/timing/active-hours.ts';
@@ -205,6 +206,7 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps
     media,
     egress: createEgress({ clock, ...options.overrides?.egress }),
     workspaceOf: (agentId) => agents.find(agentId)?.workspaceDir,
+    isInternal,
     inbox,
     bootId,
     delivery,

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -56,6 +56,26 @@ test('a stranger gets a code, is approved with it, and is answered from then on'
   telegram.chats.say(ada, 'what is new?');
   await expect.poll(() => said().at(-1)).toBe('1 < 2 & <b>3</b>');
   expect(await healthOf()).toMatchObject({ channelType: 'telegram', connectionMode: 'poll', state: 'healthy', lastCheckedAt: expect.any(Number) });
+});
+
+test('an agent sends files of its workspace, and none of a repository or of the daemon', async () => {
+  const bot: Telegram = { type: 'telegram', token: telegram.token, apiUrl: telegram.url, owners: [String(ada.id)] };
+  const approvals = { rules: [{ tools: ['message'], action: 'auto' as const }] };
+  const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'messaging' as const } } };
+  server = await startTestServer({ config: { agents, approvals, channels: { bot } } });
+  await expect.poll(stateOf).toBe('healthy');
+  const workspace = join(server.homeDir, 'workspaces', 'default');
+  for (const folder of ['.gatehouse/offload', 'notes/.git']) mkdirSync(join(workspace, folder), { recursive: true });
+  // The result of somebody else's turn, and the settings of a repository, which name its remotes with their keys.
+  const hidden = [`.gatehouse/offload/${'a'.repeat(16)}-${'b'.repeat(16)}-x1.txt`, 'notes/.git/config'];
+  for (const path of ['report.txt', ...hidden]) writeFileSync(join(workspace, path), path);
+  const calls = ['report.txt', ...hidden].map((file) => ({
+    toolCalls: [{ id: `call_${file.length}`, name: 'message', arguments: JSON.stringify({ action: 'send', file }) }],
+  }));
+  server.provider.setAnswer(() => calls.shift() ?? { text: 'Done.' });
+  telegram.chats.say(ada, 'send them');
+  await expect.poll(() => said().at(-1)).toBe('Done.');
+  expect(telegram.chats.said(ada.id).flatMap(({ file }) => file?.name ?? [])).toEqual(['report.txt']);
 });
 
 test('the rest of a long answer is a file', async () => {

@@ -2,7 +2,7 @@ import type { MediaInfo, Params } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Egress } from '../../../kernel/egress.ts';
-import { readFileInside } from '../../../kernel/safe-path.ts';
+import { notHere, plainPath, readFileInside } from '../../../kernel/safe-path.ts';
 import type { MediaLibrary } from '../../environment/media/api.ts';
 import type { OutgoingFile } from '../delivery/api.ts';
 
@@ -11,6 +11,8 @@ export interface AttachmentDeps {
   readonly egress: Pick<Egress, 'request'>;
   /** Returns the folder of an agent. */
   readonly workspaceOf: (agentId: string) => string | undefined;
+  /** Whether a path names a repository, or a file of the daemon, in a workspace. */
+  readonly isInternal: (path: string) => boolean;
 }
 
 type Asked = Pick<Params<'message.attach'>, 'attachment_url' | 'attachment_type' | 'mime_type' | 'file_name'>;
@@ -21,7 +23,7 @@ const mediaPath = '/media/';
 export const workspaceScheme = 'workspace:';
 
 /** Returns the file to send: one of the media store, or one that is put there, from a public address or the workspace of the calling agent. */
-export function createFindFile({ media, egress, workspaceOf }: AttachmentDeps) {
+export function createFindFile({ media, egress, workspaceOf, isInternal }: AttachmentDeps) {
   return async (asked: Asked, mostBytes: number, call: CallContext): Promise<OutgoingFile> => {
     const info = await find(asked, mostBytes, call);
     if (info.size > mostBytes) throw tooLarge(mostBytes);
@@ -37,7 +39,9 @@ export function createFindFile({ media, egress, workspaceOf }: AttachmentDeps) {
     return media.find(idOf(url), call).catch((error: unknown) => Promise.reject(namedError(error)));
   }
 
-  async function kept(folder: string, path: string, mostBytes: number, call: CallContext): Promise<MediaInfo> {
+  async function kept(folder: string, text: string, mostBytes: number, call: CallContext): Promise<MediaInfo> {
+    const path = plainPath(text);
+    if (isInternal(path)) throw notHere();
     const bytes = await readFileInside(folder, path, { maxBytes: Math.min(mostBytes, media.maxFileBytes) });
     return media.save({ body: toChunks(bytes), size: bytes.byteLength, fileName: path.split('/').at(-1) }, call);
   }
