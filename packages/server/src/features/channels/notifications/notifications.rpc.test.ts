@@ -129,6 +129,15 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     expect(await guest.call('notification.send', { message: 'x' })).toEqual({ success: false, error: expect.stringMatching(/^no_channel: /) });
   });
 
+  test('a token that is limited to other agents notifies nobody of the default one', async () => {
+    await start({}, { keeper: { model: 'mock/mock-fast' } });
+    await talk();
+    const limited = await server.as(['rpc', 'admin'], { agents: ['keeper'] });
+    await expect(limited.call('notification.send', { message: 'Psst.' })).rejects.toMatchObject({ code: 'not_found' });
+    expect(await notify('Told.')).toMatchObject({ success: true });
+    await heard('Hello.', 'Told.');
+  });
+
   test('are limited by the policy of the agent, also after a restart', async () => {
     await start({ maxPerHour: 2 });
     await talk();

@@ -87,10 +87,11 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
   /** Returns the agent that a call is about; undefined when its conversation says so. */
   function agentOf({ agent_id: id, channel_type: type }: Asked, { identity, agentCaller }: CallContext): string | undefined {
     if (agentCaller !== undefined) return agentCaller.agentId;
-    if (id === undefined) return type === undefined ? agents.defaultId : undefined;
-    if (agents.find(id) === undefined || identity.agents?.includes(id) === false)
-      throw new AppError('not_found', `Agent not found: ${id}`, { param: 'agent_id' });
-    return id;
+    if (id === undefined && type !== undefined) return undefined;
+    const meant = id ?? agents.defaultId;
+    if (agents.find(meant) === undefined || identity.agents?.includes(meant) === false)
+      throw new AppError('not_found', `Agent not found: ${meant}`, { param: 'agent_id' });
+    return meant;
   }
 
   function suppress(agentId: string, { priority }: Asked, reason: Suppression, owner: string, error: string): Answer {
