@@ -35,16 +35,21 @@ export function createWebhookMethods(
   const { db, clock, config, rules, deliver } = deps;
   const sinceMs = () => clock.ageNow() - keptMs;
 
-  function ruleOf(id: string): Rule {
-    const rule = rules().find(({ mapping }) => mapping.id === id);
+  const agentIdOf = ({ mapping }: Rule): string => mapping.agentId ?? deps.defaultAgentId;
+  /** A token that is limited to some agents sees and starts nothing of others. */
+  const reaches = (agentId: string, { identity }: CallContext): boolean => identity.agents?.includes(agentId) ?? true;
+
+  function ruleOf(id: string, call: CallContext): Rule {
+    const rule = rules().find((one) => one.mapping.id === id && reaches(agentIdOf(one), call));
     if (rule === undefined) throw new AppError('not_found', `Mapping not found: ${id}`, { param: 'mapping' });
     return rule;
   }
 
   return {
-    'webhooks.list': async () => {
+    'webhooks.list': async (_params, call) => {
       const counts = new Map((await db.read(countDeliveries, { sinceMs: sinceMs() })).map((row) => [row.mappingId, row]));
-      const webhooks = rules().map(({ mapping, policy, isBuiltIn }) => ({
+      const visible = rules().filter((rule) => reaches(agentIdOf(rule), call));
+      const webhooks = visible.map(({ mapping, policy, isBuiltIn }) => ({
         mapping: mapping.id,
         name: mapping.name ?? null,
         path: mapping.match.path ?? null,
@@ -61,14 +66,16 @@ export function createWebhookMethods(
       return { enabled: isEnabled(config.current), path: config.current.path, webhooks, total: webhooks.length };
     },
 
-    'webhooks.deliveries': async ({ mapping, state, limit, before }) => {
-      const found = await db.read(listDeliveries, { mappingId: mapping, state, beforeId: before, sinceMs: sinceMs(), limit: limit + 1 });
+    'webhooks.deliveries': async ({ mapping, state, limit, before }, { identity: { agents: agentIds } }) => {
+      const wanted = { mappingId: mapping, agentIds, state, beforeId: before, sinceMs: sinceMs(), limit: limit + 1 };
+      const found = await db.read(listDeliveries, wanted);
       return { deliveries: found.slice(0, limit).map((row) => viewOf(row, deliver.keysOf)), hasMore: found.length > limit };
     },
 
     'webhooks.replay': async ({ deliveryId }, call) => {
       const row = await db.read(findDelivery, { id: deliveryId });
-      if (row === undefined || row.receivedAtMs <= sinceMs()) throw new AppError('not_found', 'Delivery not found', { param: 'deliveryId' });
+      if (row === undefined || row.receivedAtMs <= sinceMs() || !reaches(row.agentId, call))
+        throw new AppError('not_found', 'Delivery not found', { param: 'deliveryId' });
       const rule = rules().find(({ mapping }) => mapping.id === row.mappingId);
       if (rule === undefined || rule.mapping.action !== row.action)
         throw new AppError('precondition_failed', `Mapping ${row.mappingId} no longer exists, or has a different action now`);
@@ -89,7 +96,7 @@ export function createWebhookMethods(
     },
 
     'webhooks.test': async ({ mapping: id, payload, headers, run }, call) => {
-      const rule = ruleOf(id);
+      const rule = ruleOf(id, call);
       const path = rule.mapping.match.path ?? '';
       const body = Buffer.from(JSON.stringify(payload));
       const lowered = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
@@ -99,7 +106,8 @@ export function createWebhookMethods(
       const reading = await readOffThread({ rules: [only], body, isForm: false, isStrict: false, context });
       if (reading === undefined) throw new AppError('internal', 'A rule without conditions did not match');
       const source = valueAt(payload, ['source']);
-      const takenBy = rules().find(({ mapping }) => wantsPath(mapping.match, path) && wantsSource(mapping.match, source));
+      const taker = rules().find(({ mapping }) => wantsPath(mapping.match, path) && wantsSource(mapping.match, source));
+      const takenBy = taker === undefined || !reaches(agentIdOf(taker), call) ? undefined : taker;
       const agentId = deliver.agentOf(rule);
       const target = deliver.targetOf(rule, agentId, reading.sessionKey);
       const senderId = reading.deliveryId ?? null;

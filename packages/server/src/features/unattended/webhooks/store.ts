@@ -138,6 +138,8 @@ export interface Listed extends Omit<ListedRow, 'resultJson'> {
 
 export interface Listing {
   readonly mappingId?: string | undefined;
+  /** Those of these agents alone; of all when absent. */
+  readonly agentIds?: readonly string[] | undefined;
   readonly state?: WebhookDelivery['state'] | undefined;
   /** Ids are ordered by time. */
   readonly beforeId?: string | undefined;
@@ -148,7 +150,7 @@ export interface Listing {
 /** Returns a page of deliveries, newest first. */
 export const listDeliveries = operation(
   'webhooks.deliveries',
-  async (tx, { mappingId, state, beforeId, sinceMs, limit }: Listing): Promise<Listed[]> => {
+  async (tx, { mappingId, agentIds, state, beforeId, sinceMs, limit }: Listing): Promise<Listed[]> => {
     const rows = await tx.build<ListedRow>((db, sql) => {
       const stateNow = sql<WebhookDelivery['state']>`coalesce(own_state, work_item.state, 'unknown')`;
       const waitingNow = sql<string | null>`case when work_item.state = 'accepted' then work_item.waiting_json end`;
@@ -160,6 +162,7 @@ export const listDeliveries = operation(
         .orderBy('webhookDelivery.id', 'desc')
         .limit(limit);
       if (mappingId !== undefined) found = found.where('mappingId', '=', mappingId);
+      if (agentIds !== undefined) found = found.where('webhookDelivery.agentId', 'in', [...agentIds]);
       if (beforeId !== undefined) found = found.where('webhookDelivery.id', '<', beforeId);
       return state === undefined ? found : found.where(stateNow, '=', state);
     });

@@ -41,3 +41,18 @@ test('deliveries do not look through the queue while it is known to have capacit
   // The first one starts the count.
   expect(intakes).toMatchObject([{ fits: false }, { fits: true }, { fits: true }, { fits: true }]);
 });
+
+test('a token that is limited to some agents sees, replays and tests only deliveries to them', async () => {
+  await using server = await startTestServer({
+    config: { agents: { other: {} }, webhooks: { mappings: [{ id: 'rest' }, { id: 'theirs', match: { path: 'theirs' }, agentId: 'other' }] } },
+  });
+  const run = (mapping: string) => server.client.call('webhooks.test', { mapping, payload: { text: `For ${mapping}` }, run: true });
+  const [foreign, own] = [await run('rest'), await run('theirs')];
+  const limited = await server.as(['admin'], { agents: ['other'] });
+  expect((await limited.call('webhooks.list', {})).webhooks.map(({ mapping }) => mapping)).toEqual(['theirs']);
+  const { deliveries, hasMore } = await limited.call('webhooks.deliveries', { limit: 1 });
+  expect([deliveries.map(({ deliveryId }) => deliveryId), hasMore]).toEqual([[own.deliveryId], false]);
+  await expect(limited.call('webhooks.replay', { deliveryId: foreign.deliveryId ?? '' })).rejects.toMatchObject({ code: 'not_found' });
+  await expect(limited.call('webhooks.test', { mapping: 'rest', run: true })).rejects.toMatchObject({ code: 'not_found' });
+  expect(await limited.call('webhooks.replay', { deliveryId: own.deliveryId ?? '' })).toMatchObject({ replayOf: own.deliveryId });
+});
