@@ -40,6 +40,11 @@ test('asks once, in a new conversation each time, and continues one by its key o
   expect(messages.map(({ content }) => content)).toEqual(['And then?', 'Five.', 'More', 'Six.']);
 });
 
+test('a very long timeout is not a short one', async () => {
+  server.provider.queue({ text: 'Four.', delayMs: 50 });
+  expect(await ask(['What is 2 + 2?', '--timeout', '5000000'])).toEqual({ code: 0, out: 'Four.\n', err: '' });
+});
+
 test('standard input is the question, or a part of it; files belong to it', async () => {
   server.provider.queue({ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' });
   const lastMessage = () => JSON.stringify(server.provider.requests.at(-1)?.body);

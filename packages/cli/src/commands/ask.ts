@@ -24,6 +24,8 @@ type AskFlags = CommonFlags & {
 
 /** Limit of the daemon. */
 const maxFiles = 5;
+/** 24 days: a timer of more runs at once. */
+const maxTimerMs = 2 ** 31 - 1;
 
 /** `gatehouse ask`: one question and its answer, for scripts. */
 export function addAskCommand(program: Command, io: Io, setExit: SetExit): void {
@@ -71,7 +73,7 @@ async function ask(client: Client, { question, attachments, flags }: Question, i
   const following = new AbortController();
   const release = io.onInterrupt(() => controller.abort());
   let isLate = false;
-  const timer = timeout === undefined ? undefined : setTimeout(() => ((isLate = true), controller.abort()), timeout * 1000);
+  const timer = timeout === undefined ? undefined : setTimeout(() => ((isLate = true), controller.abort()), Math.min(timeout * 1000, maxTimerMs));
   await noteApprovals(client, conversation, io, following.signal);
   let turn: Turn;
   try {
