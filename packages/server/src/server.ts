@@ -114,7 +114,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { web, skills, mcp, workspace, approvals, shell, openedJail } = tooling;
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, late.tools.value.current());
   const documents = wireDocuments(assembly, { media: media.api, workspace, pictures: late.pictures });
-  const knowledge = late.sources.set(wireKnowledge(assembly, { agents: agents.api, documents: documents.api, web, memory: memory.index }));
+  const knowledge = late.sources.set(wireKnowledge(assembly, { lifetime, agents: agents.api, documents: documents.api, web, memory: memory.index }));
   const conversations = wireConversations(assembly, {
     ...late,
     agents: agents.api,

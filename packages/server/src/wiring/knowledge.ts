@@ -3,9 +3,11 @@ import type { DocumentsApi } from '../features/environment/documents/api.ts';
 import { createKnowledge, type KnowledgeDeps } from '../features/knowledge/sources/sources.ts';
 import { putKnowledgeFile } from '../transactions/put-knowledge-file.ts';
 import type { Assembly } from './assembly.ts';
+import type { Foundation } from './foundation.ts';
 import type { Tooling } from './tooling.ts';
 
 export interface KnowledgeWiring {
+  readonly lifetime: Pick<Foundation['lifetime'], 'controlPlaneOnly'>;
   readonly agents: AgentsApi;
   readonly documents: DocumentsApi;
   readonly web: Pick<Tooling['web'], 'fetchPage'>;
@@ -13,7 +15,7 @@ export interface KnowledgeWiring {
 }
 
 /** Wires the folders and sites that agents answer from. */
-export function wireKnowledge({ building, options, core }: Assembly, { agents, documents, web, memory }: KnowledgeWiring) {
+export function wireKnowledge({ building, options, core }: Assembly, { lifetime, agents, documents, web, memory }: KnowledgeWiring) {
   return building.use(
     createKnowledge({
       ...core('knowledge'),
@@ -24,6 +26,7 @@ export function wireKnowledge({ building, options, core }: Assembly, { agents, d
       putFile: putKnowledgeFile,
       memory: memory.search,
       stored: memory.stored,
+      isPaused: lifetime.controlPlaneOnly,
     }),
   );
 }

@@ -129,6 +129,22 @@ describe('a source that was taken away', () => {
   });
 });
 
+test('after repeated crashes nothing is indexed', async () => {
+  const clock = createStepClock();
+  const notes = folder('notes', { 'a.md': 'The lantern hangs in the tower.' });
+  const homeDir = join(base, 'home');
+  mkdirSync(join(homeDir, 'data'), { recursive: true, mode: 0o700 });
+  const crashed = { pid: 1, startedAtMs: clock.now(), endedAtMs: null };
+  writeFileSync(join(homeDir, 'data', 'boots.json'), JSON.stringify(['a', 'b', 'c'].map((bootId) => ({ ...crashed, bootId }))), { mode: 0o600 });
+  const config = { agents: { reader: { knowledge: { sources: [{ name: 'notes', folder: notes }] } } } };
+  await using server = await startTestServer({ clock, homeDir, config });
+  await server.client.call('knowledge.refresh', { agentId: 'reader' });
+  for (let second = 0; second < 10; second += 1) {
+    clock.advance(1_000);
+    expect(await sourceOf(server, 'notes')).toMatchObject({ state: 'waiting', files: 0 });
+  }
+});
+
 describe('a site', () => {
   test('whose first page leads elsewhere keeps its index, and says why', async () => {
     let isMoved = false;

@@ -23,6 +23,8 @@ export interface KnowledgeDeps extends Pick<Core, 'db' | 'bus' | 'clock' | 'log'
   readonly putFile: IndexerDeps['putFile'];
   readonly memory: Pick<MemoryApi, 'search'>;
   readonly stored: (owner: string) => void;
+  /** Whether nothing is indexed, because earlier starts crashed: a document may be the reason. */
+  readonly isPaused: boolean;
 }
 
 export interface Passage {
@@ -92,7 +94,7 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
     clock,
     log,
     indexer: createIndexer(deps),
-    wanted: () => sourcesOf(agents.list().filter(({ suspended }) => !suspended)),
+    wanted: () => (deps.isPaused ? [] : sourcesOf(agents.list().filter(({ suspended }) => !suspended))),
     kept: () => sourcesOf(agents.list()),
   });
   const hasSources = sourcesOf(agents.list()).length > 0;
