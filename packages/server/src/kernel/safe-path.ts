@@ -141,7 +141,10 @@ function refuseSpecial(stat: { isFile(): boolean; readonly nlink: number }): voi
  * that may write into `root` can win that race.
  */
 export async function openInside(root: string, relative: string): Promise<FileHandle> {
-  const names = parseRelativePath(relative);
+  return openNamed(root, parseRelativePath(relative));
+}
+
+function openNamed(root: string, names: readonly string[]): Promise<FileHandle> {
   return hidingWhy(async () => {
     await using directory = await openDirectory(root, names.slice(0, -1), false);
     const path = directory.at(names.at(-1) ?? '');
@@ -199,6 +202,24 @@ async function refuseMoved(root: string, names: readonly string[], handle: FileH
 /** Reads a whole file inside `root`. Beyond `maxBytes` it fails with `payload_too_large`, also when the file grows meanwhile. */
 export async function readFileInside(root: string, relative: string, options: { readonly maxBytes: number }): Promise<Buffer> {
   await using handle = await openInside(root, relative);
+  return await readWhole(handle, options);
+}
+
+/** Characters that no name of a listing may have: invisible ones, and those that change the direction of text. */
+const unreadableCharacters = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffd]/u;
+
+/**
+ * Reads a whole file inside `root` by the path under which `readTree` has listed it: nobody chose it, so other systems may read it
+ * otherwise, and it is in the form in which the file system has it. Whether people can read the name is checked.
+ */
+export async function readListedFile(root: string, path: string, options: { readonly maxBytes: number }): Promise<Buffer> {
+  const names = path.split('/');
+  if (unreadableCharacters.test(path) || names.some((name) => name === '' || name === '.' || name === '..')) throw notHere();
+  await using handle = await openNamed(root, names);
+  return await readWhole(handle, options);
+}
+
+async function readWhole(handle: FileHandle, options: { readonly maxBytes: number }): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(Math.min(options.maxBytes, (await handle.stat()).size) + 1);
   let length = 0;
   for (;;) {

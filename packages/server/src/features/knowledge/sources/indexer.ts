@@ -4,7 +4,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import { newId } from '../../../kernel/ids.ts';
-import { readFileInside } from '../../../kernel/safe-path.ts';
+import { readListedFile } from '../../../kernel/safe-path.ts';
 import type { DocumentsApi } from '../../environment/documents/api.ts';
 import { type KnowledgeSource, knowledgeOwner, placeOf } from './api.ts';
 import { toPassages, withHead } from './passages.ts';
@@ -47,7 +47,8 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
       readonly path: string;
       readonly stamp: string;
       readonly size: number;
-      readonly bytes: Uint8Array | undefined;
+      /** Or why there are none. */
+      readonly bytes: Uint8Array | string;
       readonly digest: string;
       readonly name: string;
     },
@@ -84,11 +85,10 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
 
   async function passagesOf(
     agentId: string,
-    { bytes, name }: { readonly bytes: Uint8Array | undefined; readonly name: string },
+    { bytes, name }: { readonly bytes: Uint8Array | string; readonly name: string },
     signal: AbortSignal,
   ) {
-    if (bytes === undefined)
-      return { passages: [], problem: `larger than ${documents.maxFileBytes} bytes (documents.maxFileBytes)`, isWhole: true };
+    if (typeof bytes === 'string') return { passages: [], problem: bytes, isWhole: true };
     try {
       const document = await documents.extract({ bytes, fileName: name }, { identity, signal, agentId });
       const passages = toPassages(document);
@@ -145,14 +145,12 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
   ): Promise<boolean> {
     const name = path.slice(path.lastIndexOf('/') + 1);
     // A file that is too large is noted without being read.
-    if (size > documents.maxFileBytes) {
-      await put(agentId, source, { path, stamp, name, digest: '', size, bytes: undefined }, signal);
+    const { maxFileBytes } = documents;
+    const bytes =
+      size > maxFileBytes ? `larger than ${maxFileBytes} bytes (documents.maxFileBytes)` : await readOrSayWhy(folder, path, maxFileBytes);
+    if (typeof bytes === 'string') {
+      await put(agentId, source, { path, stamp, name, digest: '', size, bytes }, signal);
       return true;
-    }
-    const bytes = await readOrMiss(folder, path, documents.maxFileBytes);
-    if (bytes === undefined) {
-      if (old !== undefined) await remove([old], signal);
-      return old !== undefined;
     }
     const digest = hash('sha256', bytes);
     if (old?.digest === digest) {
@@ -198,12 +196,12 @@ function fileIdOf(agentId: string, source: string, path: string): string {
   return `kf_${hash('sha256', JSON.stringify([agentId, source, path])).slice(0, 32)}`;
 }
 
-/** Returns undefined for a file that is gone, or became a link, since the folder was scanned. */
-async function readOrMiss(folder: string, path: string, maxBytes: number): Promise<Buffer | undefined> {
+/** Returns the reason when a file cannot be read; one that is gone, or became a link, since the folder was scanned is removed by the next scan. */
+async function readOrSayWhy(folder: string, path: string, maxBytes: number): Promise<Buffer | string> {
   try {
-    return await readFileInside(folder, path, { maxBytes });
+    return await readListedFile(folder, path, { maxBytes });
   } catch (error) {
-    if (error instanceof AppError && (error.code === 'not_found' || error.code === 'payload_too_large')) return undefined;
-    throw error;
+    if (!(error instanceof AppError) || (error.code !== 'not_found' && error.code !== 'payload_too_large')) throw error;
+    return error.code === 'not_found' ? 'cannot be read: its permissions forbid it, or its name has invisible characters' : error.message;
   }
 }

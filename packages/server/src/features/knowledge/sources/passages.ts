@@ -46,5 +46,5 @@ export const withHead = (path: string, { label, text }: Passage): string => `${h
 export const withoutHead = (content: string): string => content.slice(content.indexOf('\n') + 1);
 
 function headOf(path: string, label: string): string {
-  return [path.replace(/\s+/g, ' '), label].filter((part) => part !== '').join(', ');
+  return [path.normalize('NFC').replace(/\s+/g, ' '), label].filter((part) => part !== '').join(', ');
 }

@@ -99,6 +99,19 @@ describe('a knowledge folder', () => {
     await expect(server.client.call('knowledge.read', { fileId: `kf_${'0'.repeat(32)}` })).rejects.toMatchObject({ code: 'not_found' });
   });
 
+  test('is indexed whatever its files are called; those that cannot be read are named', async () => {
+    const names = ['U\u0308bersicht.md', 'Was ist neu: das Tor?.md', '50%25 off.md', 'ends with a dot./inner.md'];
+    const hidden = 'from\u202eright.md';
+    for (const name of [...names, hidden]) put(`names/${name}`, 'The quartermaster counts the barrels.');
+    await refresh();
+    const found = await paths('quartermaster counts barrels', { source: 'handbook', limit: 20 });
+    expect(found.toSorted()).toEqual(names.map((name) => `names/${name}`).toSorted());
+    expect((await sourceOf('handbook'))?.failed).toContainEqual({ path: expect.stringContaining('from'), problem: expect.stringMatching(/name/) });
+    rmSync(join(folder(), 'names'), { recursive: true });
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ files: 3, failedCount: 1 });
+  });
+
   test('that is not there, or has the home of the gateway in it, is not indexed', async () => {
     expect(await sourceOf('nowhere')).toMatchObject({ state: 'unavailable', files: 0 });
     expect(await sourceOf('home')).toMatchObject({ state: 'unavailable', problem: expect.stringContaining('home folder of the gateway'), files: 0 });
