@@ -30,6 +30,7 @@ export function createDocumentMethods({ api, sources, clock }: DocumentMethodsDe
   return {
     async 'media.extract_document'({ attachment_url }, call) {
       const beganAt = clock.monotonic();
+      using _slot = await sources.slot(call);
       const { bytes, fileName } = await sources.attachment(attachment_url, 'attachment_url', api.maxFileBytes, call);
       const document = await api.extract({ bytes, fileName, param: 'attachment_url' }, call);
       return { ...answer(document, beganAt), ...(fileName !== undefined && { fileName }) };

@@ -1,6 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Egress } from '../../../kernel/egress.ts';
+import { createLanes, type Lease } from '../../../kernel/lane.ts';
 import { notHere, plainPath, readFileInside } from '../../../kernel/safe-path.ts';
 import { readDataUrl } from '../../../llm/wire/data-url.ts';
 import type { MediaApi } from '../media/api.ts';
@@ -17,11 +18,16 @@ export interface SourceFile {
 }
 
 const fetchMs = 30_000;
+/** Documents in memory at once: those that wait for a thread to read them would fill it. */
+const maxLoaded = 8;
 
 export type DocumentSources = ReturnType<typeof createDocumentSources>;
 
 /** Reads the bytes of documents from their sources, each with the authority of the caller. */
 export function createDocumentSources({ media, egress, isInternal }: DocumentSourcesDeps) {
+  const loaded = createLanes();
+  let documents = 0;
+
   async function stored(id: string, param: string, maxBytes: number, call: CallContext): Promise<SourceFile> {
     const { size, fileName } = await media.find(id, call).catch((error: unknown) => Promise.reject(unresolved(error, param)));
     if (size > maxBytes) throw tooLarge(param, maxBytes);
@@ -31,6 +37,11 @@ export function createDocumentSources({ media, egress, isInternal }: DocumentSou
   }
 
   return {
+    /** Waits until a document may be loaded; dispose of the result when it is not needed any more. */
+    slot({ identity, signal }: Pick<CallContext, 'identity' | 'signal'>): Promise<Lease> {
+      documents += 1;
+      return loaded.acquire({ key: String(documents), group: 'documents', groupLimit: maxLoaded, principalId: identity.principalId, signal });
+    },
     stored,
     async attachment(url: string, param: string, maxBytes: number, call: CallContext): Promise<SourceFile> {
       if (!/^https?:/i.test(url)) return stored(url.startsWith('/media/') ? url.slice('/media/'.length) : url, param, maxBytes, call);

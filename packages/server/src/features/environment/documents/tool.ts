@@ -32,6 +32,7 @@ export interface ReadDocumentDeps {
 /** `read_document`: the text of a document in numbered parts. */
 export function createReadDocumentTool({ api, sources, taints }: ReadDocumentDeps): Tool<ReturnType<typeof args>> {
   async function load(path: string | undefined, mediaId: string | undefined, context: ToolContext) {
+    using _slot = await sources.slot(context.call);
     if (path !== undefined && mediaId === undefined) {
       const file = await sources.file(context.workspaceDir, path, api.maxFileBytes);
       const document = await api.extract({ ...file, param: 'path' }, context.call);
