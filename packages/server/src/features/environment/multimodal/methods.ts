@@ -5,6 +5,7 @@ import { type CallContext, isTaintedCall } from '../../../kernel/call-context.ts
 import type { Core } from '../../../kernel/core.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { createLanes, type Lease } from '../../../kernel/lane.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { MediaApi } from '../media/api.ts';
 import type { ForAgent, ImageOf } from './api.ts';
@@ -46,6 +47,8 @@ const prompts = {
 };
 const denied = 'Vision analysis not available for this context.';
 const fetchMs = 60_000;
+/** Files of each kind in memory at once: those that wait for a provider would fill it. */
+const maxLoaded = 8;
 /** Recordings, images and video in base64 are decoded where they are checked, within these. */
 const most = { audio: 26_214_400, image: 20_971_520, video: 52_428_800 };
 
@@ -61,6 +64,14 @@ export function createMethods(deps: MethodsDeps): MultimodalMethods {
     call,
     signal: call.signal,
   });
+
+  const loaded = createLanes();
+  let files = 0;
+  /** Waits until a file of a kind may be loaded; dispose of the result when it is not needed any more. */
+  function slot(kind: 'audio' | 'image' | 'video', { identity, signal }: CallContext): Promise<Lease> {
+    files += 1;
+    return loaded.acquire({ key: String(files), group: kind, groupLimit: maxLoaded, principalId: identity.principalId, signal });
+  }
 
   async function imageOf({ source_type: type, source = '', attachment_url: url }: Params<'image.analyze'>, agent: Agent, call: CallContext) {
     const wanted = { param: url === undefined ? 'source' : 'attachment_url', maxBytes: config.current.vision.maxBytes, timeoutMs: fetchMs };
@@ -93,6 +104,7 @@ export function createMethods(deps: MethodsDeps): MultimodalMethods {
     async 'media.transcribe'({ attachment_url: url, language, agentId }, call) {
       const agent = agentOf(agentId, call);
       const wanted = { param: 'attachment_url', maxBytes: config.current.transcription.maxBytes, timeoutMs: fetchMs };
+      using _slot = await slot('audio', call);
       const { bytes } = await sources.attachment(url, wanted, call);
       return transcriptOf(await engine.transcribe({ bytes, language, param: 'attachment_url' }, askedBy(agent, call)));
     },
@@ -100,8 +112,9 @@ export function createMethods(deps: MethodsDeps): MultimodalMethods {
       const agent = agentOf(agentId, call);
       if (engine.providersOf().video.length === 0) throw noVideo();
       const wanted = { param: 'attachment_url', maxBytes: config.current.video.maxBytes, timeoutMs: fetchMs };
+      using _slot = await slot('video', call);
       const { bytes } = await sources.attachment(url, wanted, call);
-      return engine.describeVideo({ bytes, prompt, param: 'attachment_url' }, askedBy(agent, call));
+      return await engine.describeVideo({ bytes, prompt, param: 'attachment_url' }, askedBy(agent, call));
     },
     async 'media.providers'() {
       const { tts, imageGen, vision: seeing } = config.current;
@@ -172,9 +185,10 @@ export function createMethods(deps: MethodsDeps): MultimodalMethods {
       const agent = agentOf(params.agentId, call);
       // Before anything is fetched: a request shows the server of the address that somebody is there.
       if (!isVisionAllowed(config.current.vision.scopeRules, call)) return { description: denied };
+      using _slot = await slot('image', call);
       const { bytes } = await imageOf(params, agent, call);
       const param = params.attachment_url === undefined ? 'source' : 'attachment_url';
-      return vision.describe(agent, { bytes, prompt, param }, askedBy(agent, call));
+      return await vision.describe(agent, { bytes, prompt, param }, askedBy(agent, call));
     },
     async 'image.generate'(params, call) {
       // Denied and unknown agents are errors as everywhere.

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type FakeMedia, silentWav, startFakeMedia, startTestServer, type TestServer, type TestServerOptions, tinyPng } from '@gatehouse/testkit';
+import { type FakeMedia, servePages, silentWav, startFakeMedia, startTestServer, type TestServer, type TestServerOptions, tinyPng } from '@gatehouse/testkit';
 import OpenAI, { toFile } from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
@@ -340,6 +340,26 @@ describe('tts', () => {
 });
 
 describe('limits', () => {
+  it('loads few images at once, however many are asked for', async () => {
+    await using pages = await servePages({
+      '/dot.png': (_request, response) => void response.writeHead(200, { 'content-type': 'image/png' }).end(tinyPng),
+    });
+    await using own = await start(whole(), { egress: pages.dial });
+    const seen = Promise.withResolvers<void>();
+    own.provider.setAnswer(() => ({ text: 'A red dot.', after: seen.promise }));
+    const asked = Array.from({ length: 20 }, () =>
+      own.client.call('image.analyze', { source_type: 'url', source: pages.url('/dot.png'), agentId: 'default' }),
+    );
+    await expect.poll(() => own.provider.requests.length).toBe(4);
+    await expect.poll(() => pages.requests.length).toBe(8);
+    // Nothing more is loaded while these wait: other calls are answered.
+    await own.client.call('media.providers', {});
+    expect(pages.requests).toHaveLength(8);
+    seen.resolve();
+    expect(new Set((await Promise.all(asked)).map(({ description }) => description))).toEqual(new Set(['A red dot.']));
+    expect(pages.requests).toHaveLength(20);
+  });
+
   it('refuses before a request what a budget does not cover, and what has no price', async () => {
     await using own = await start({ ...whole(), agents: { default: { model: 'mock/mock-fast', budgets: { perDayUsd: 0.0001 } } } });
     expect(await own.client.call('image.generate', { prompt: 'A lighthouse' })).toMatchObject({
