@@ -424,6 +424,14 @@ export const routes = {
     rateLimited: true,
     summary: 'A file of the dashboard; its name changes with its content.',
   },
+  dashboardFrame: {
+    method: 'GET',
+    path: '/frame',
+    scope: 'none',
+    family: 'api',
+    rateLimited: true,
+    summary: 'An empty page with its own origin and without network, in which the dashboard shows pages and diagrams that a model wrote.',
+  },
   mediaUpload: {
     method: 'POST',
     path: '/media',

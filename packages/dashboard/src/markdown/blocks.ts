@@ -1,4 +1,5 @@
-import { lexer, type Token, type TokensList } from 'marked';
+import type { Token, TokensList } from 'marked';
+import { parseMarkdown } from './syntax.ts';
 
 /** The blocks of a text that usually extends the previous text. */
 export type BlockParser = (text: string) => readonly Token[];
@@ -53,7 +54,7 @@ function complete(tokens: readonly Token[]): readonly Token[] {
 
 function parse(text: string): TokensList {
   try {
-    return lexer(text, { gfm: true, breaks: true });
+    return parseMarkdown(text);
   } catch {
     const paragraph: Token = { type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] };
     return Object.assign([paragraph], { links: {} });

@@ -1,9 +1,13 @@
-import type { MarkedToken, Token, Tokens } from 'marked';
-import { memo, type ReactNode, useState } from 'react';
-import { CopyButton } from '../ui/copy-button.tsx';
+import type { Token, Tokens } from 'marked';
+import { lazy, memo, type ReactNode, Suspense, useState } from 'react';
 import { createBlockParser } from './blocks.ts';
+import { CodeBlock } from './code-block.tsx';
+import { FootnoteRef, Footnotes, FootnotesOf } from './footnotes.tsx';
 import { PageLink } from '../ui/link.tsx';
 import { citedPage, linkHost, safeLink } from './links.ts';
+import type { AnyToken, FootnoteToken, MathToken } from './syntax.ts';
+
+const Formula = lazy(async () => ({ default: (await import('./formula.tsx')).Formula }));
 
 /** Deeper nesting is rendered as plain text, so that a message can't exhaust the stack. */
 const maxDepth = 24;
@@ -15,15 +19,24 @@ const maxDepth = 24;
  */
 export const Markdown = memo(function Markdown({ text, quiet = false }: { readonly text: string; readonly quiet?: boolean }) {
   const [parse] = useState(createBlockParser);
-  return <div className={quiet ? 'markdown quiet' : 'markdown'}>{blocks(parse(text), 0)}</div>;
+  const tokens = parse(text);
+  const notes = tokens.filter(isKnown).filter((token): token is FootnoteToken => token.type === 'footnote');
+  const drawn = <div className={quiet ? 'markdown quiet' : 'markdown'}>{blocks(tokens, 0)}</div>;
+  if (notes.length === 0) return drawn;
+  return (
+    <FootnotesOf labels={notes.map(({ label }) => label)}>
+      {drawn}
+      <Footnotes notes={notes.map(({ label, tokens: inside }) => ({ label, content: inlines(inside, 1) }))} />
+    </FootnotesOf>
+  );
 });
 
-function isKnown(token: Token): token is MarkedToken {
+function isKnown(token: Token): token is Token & AnyToken {
   return 'type' in token;
 }
 
 /** Uses positions as keys: while an answer is written, only its end changes. */
-function each(tokens: readonly Token[] | undefined, draw: (token: MarkedToken, key: number) => ReactNode): ReactNode[] {
+function each(tokens: readonly Token[] | undefined, draw: (token: AnyToken, key: number) => ReactNode): ReactNode[] {
   return (tokens ?? []).filter(isKnown).map(draw);
 }
 
@@ -36,11 +49,15 @@ function inlines(tokens: readonly Token[] | undefined, depth: number): ReactNode
 }
 
 /** Renders again only for another token: tokens of complete blocks stay the same objects while an answer is written. */
-const Block = memo(function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
+const Block = memo(function Block({ token, depth }: { readonly token: AnyToken; readonly depth: number }): ReactNode {
   switch (token.type) {
     case 'space':
     case 'def':
+    // Footnotes are at the end.
+    case 'footnote':
       return null;
+    case 'math':
+      return <Maths token={token} />;
     case 'heading':
       return <Heading level={token.depth}>{inlines(token.tokens, depth + 1)}</Heading>;
     case 'paragraph':
@@ -48,7 +65,7 @@ const Block = memo(function Block({ token, depth }: { readonly token: MarkedToke
     case 'text':
       return token.tokens === undefined ? decode(token.text) : inlines(token.tokens, depth + 1);
     case 'code':
-      return <CodeBlock language={token.lang} text={token.text} />;
+      return <CodeBlock info={token.lang} text={token.text} complete={isComplete(token.raw)} />;
     case 'blockquote':
       return <blockquote dir="auto">{blocks(token.tokens, depth + 1)}</blockquote>;
     case 'list':
@@ -64,7 +81,7 @@ const Block = memo(function Block({ token, depth }: { readonly token: MarkedToke
   }
 });
 
-function Inline({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
+function Inline({ token, depth }: { readonly token: AnyToken; readonly depth: number }): ReactNode {
   switch (token.type) {
     case 'text':
       return token.tokens === undefined ? decode(token.text) : inlines(token.tokens, depth + 1);
@@ -84,6 +101,10 @@ function Inline({ token, depth }: { readonly token: MarkedToken; readonly depth:
       return <Link href={token.href}>{inlines(token.tokens, depth + 1)}</Link>;
     case 'image':
       return <ImageLink token={token} />;
+    case 'math':
+      return <Maths token={token} />;
+    case 'footnoteRef':
+      return <FootnoteRef label={token.label} raw={token.raw} />;
     default:
       return token.raw;
   }
@@ -118,18 +139,25 @@ function ImageLink({ token }: { readonly token: Tokens.Image }) {
   );
 }
 
-function CodeBlock({ language, text }: { readonly language: string | undefined; readonly text: string }) {
-  const name = /^[\w+#.-]{1,24}/.exec(language ?? '')?.[0];
-  return (
-    <figure className="code">
-      <figcaption>
-        <span>{name ?? 'text'}</span>
-        <CopyButton text={text} label="Copy code" />
-      </figcaption>
-      <pre tabIndex={0} dir="ltr" aria-label={name === undefined ? 'Code' : `Code in ${name}`}>
-        <code>{text}</code>
-      </pre>
-    </figure>
+/** True once the end of a code block has arrived. */
+function isComplete(raw: string): boolean {
+  return /\n[ \t]*(?:`{3,}|~{3,})\s*$/.test(raw.slice(-200));
+}
+
+/** A formula; in TeX until the code that draws it is loaded. */
+function Maths({ token: { tex, display } }: { readonly token: MathToken }) {
+  const inText = <code className="tex">{tex}</code>;
+  const drawn = (
+    <Suspense fallback={inText}>
+      <Formula tex={tex} display={display} />
+    </Suspense>
+  );
+  return display ? (
+    <span className="formula" tabIndex={0} role="region" aria-label="Formula">
+      {drawn}
+    </span>
+  ) : (
+    drawn
   );
 }
 

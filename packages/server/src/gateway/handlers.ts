@@ -6,6 +6,7 @@ import { sendError } from './reply.ts';
 import { createRpcRoute } from './rpc/http.ts';
 import type { Dispatch } from './rpc/dispatch.ts';
 import type { DashboardRoutes } from './routes/dashboard.ts';
+import { sendFrame } from './routes/dashboard-frame.ts';
 import type { EventStreams } from './routes/event-stream.ts';
 import { createApiChatRoute } from './routes/api-chat.ts';
 import { createApiChatStreamRoute } from './routes/api-chat-stream.ts';
@@ -93,6 +94,7 @@ export function createRouteHandlers(
     deleteResponse: storedResponses.delete,
     dashboard: parts.dashboard.page,
     dashboardAsset: parts.dashboard.asset,
+    dashboardFrame: sendFrame,
     mediaUpload: mediaRoutes.upload,
     mediaList: mediaRoutes.list,
     media: mediaRoutes.get,

@@ -25,7 +25,7 @@ export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly 
   const exact = new Map<string, RouteMatch>();
   for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
     // With the web part disabled there is no dashboard and nothing below /api (http-gateway.md §4.6), except what monitors probe.
-    if (!web && name !== 'apiHealth' && (/^\/(api|assets)\//.test(route.path) || route.path === '/')) continue;
+    if (!web && name !== 'apiHealth' && (/^\/(api|assets)\//.test(route.path) || route.path === '/' || route.path === '/frame')) continue;
     methods.add(route.method);
     const path = route.signed === true ? `${hooksPath}${route.path.slice(declaredHooksPath.length)}` : route.path;
     // A fixed part in the position of a variable one would be ambiguous to the router.

@@ -59,7 +59,7 @@ describe('the page', () => {
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
     expect(headers['cache-control']).toBe('no-cache');
     expect(headers['content-security-policy']).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; font-src 'self'; manifest-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; font-src 'self'; manifest-src 'self'; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
     );
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
@@ -91,6 +91,21 @@ describe('the page', () => {
     expect((await get('/', { ...fromElsewhere, 'sec-fetch-dest': 'document' })).status).toBe(200);
     expect((await get('/', { ...fromElsewhere, 'sec-fetch-dest': 'iframe' })).status).toBe(403);
     expect((await get('/', { ...html, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'script' })).status).toBe(403);
+  });
+});
+
+describe('the frame for pages of models', () => {
+  test('is one page without data, in a sandbox without network; only the dashboard may show it', async () => {
+    const { status, headers, body } = await get('/frame', { ...html, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' });
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers['content-security-policy']).toBe(
+      "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'",
+    );
+    expect(headers['x-frame-options']).toBeUndefined();
+    expect(headers['cross-origin-resource-policy']).toBe('same-origin');
+    expect((await get('/frame?x=1', html)).body).toEqual(body);
+    const elsewhere = await get('/frame', { ...html, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' });
+    expect(elsewhere.status).toBe(403);
   });
 });
 

@@ -15,7 +15,7 @@ export interface DashboardRoutes {
 }
 
 /**
- * The page may run its own scripts and call its own server, and nothing else: no other host, no frame, no form, no
+ * The page may run its own scripts and call its own server, and nothing else: no other host, no form, no
  * inline script. It holds a token, so every way to leak it is closed.
  */
 const pageHeaders: Readonly<Record<string, string>> = {
@@ -29,6 +29,8 @@ const pageHeaders: Readonly<Record<string, string>> = {
     "font-src 'self'",
     "manifest-src 'self'",
     "connect-src 'self'",
+    // Pages and diagrams of models, see dashboard-frame.ts.
+    "frame-src 'self'",
     "frame-ancestors 'none'",
     "base-uri 'none'",
     "form-action 'none'",
@@ -42,7 +44,7 @@ const pageHeaders: Readonly<Record<string, string>> = {
 };
 
 /** Route families for programs, and files such as `/favicon.ico`: a missing one stays missing, without a page as a fallback. */
-const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|oauth|assets|health|metrics)(\/|$)|^\/[^/.]*\.[^/]*$/i;
+const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|oauth|assets|frame|health|metrics)(\/|$)|^\/[^/.]*\.[^/]*$/i;
 
 /** Serves the dashboard (decisions §4; http-gateway.md §4.7); reads it at the first request. */
 export function createDashboardRoutes(deps: { readonly web: GatewayConfig['web']; readonly homeDir: string; readonly log: Log }): DashboardRoutes {
