@@ -2,6 +2,7 @@ import type { TurnResult } from '@gatehouse/client';
 import type { StoredMessage } from '@gatehouse/contract';
 import { makesFiles, pathsOf } from './made-files.ts';
 import { createStore, type Store } from './store.ts';
+import { betweenTexts, type TurnCall, type TurnItem } from './turn-items.ts';
 
 /** A file attached to a message, already stored on the server. */
 export type Attachment = NonNullable<StoredMessage['attachments']>[number];
@@ -12,8 +13,8 @@ export interface ChatMessage {
   readonly text: string;
   readonly atMs: number;
   readonly attachments: readonly Attachment[];
-  /** Tools that the agent used for this answer. */
-  readonly tools: readonly string[];
+  /** Reasoning and tool calls of this answer, in order. */
+  readonly items: readonly TurnItem[];
   /** Paths in the workspace of files that those made; undefined while only the server knows them. */
   readonly made?: readonly string[] | undefined;
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
@@ -69,7 +70,7 @@ export function createMessage(role: ChatMessage['role'], text: string, more: Par
     text,
     atMs: Date.now(),
     attachments: [],
-    tools: [],
+    items: [],
     state: 'done',
     turnId: undefined,
     result: undefined,
@@ -95,33 +96,79 @@ export function lastQuestion({ messages }: Thread): { readonly at: number; reado
   return question === undefined ? undefined : { at, question };
 }
 
-/** Tool rows are shown with the answer that they led to. */
+/** The rows of a turn become one answer, with its tool calls between its texts. */
 export function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
-  let tools: string[] = [];
-  let made: string[] = [];
   for (const row of rows) {
-    for (const call of row.toolCalls ?? []) tools.push(call.name);
-    if (row.role === 'tool' && makesFiles(row.toolName)) made.push(...pathsOf(row.content));
-    if (row.role === 'tool' || (row.role === 'assistant' && row.content === '')) continue;
-    messages.push({
-      key: `stored-${row.seq}`,
-      seq: row.seq,
-      role: row.role,
-      text: row.content,
-      atMs: row.timestamp,
-      attachments: row.attachments ?? [],
-      tools: row.role === 'assistant' ? tools : [],
-      made: row.role === 'assistant' ? made : [],
-      state: 'done',
-      turnId: row.turnId,
-      ...(row.feedback !== undefined && { rating: row.feedback.rating }),
-      result: undefined,
-      error: undefined,
-    });
-    if (row.role === 'assistant' || row.role === 'user') [tools, made] = [[], []];
+    if (row.role === 'user') {
+      messages.push(toMessage(row, 'user'));
+      continue;
+    }
+    const before = messages.at(-1);
+    const isNext = before?.role === 'assistant' && before.turnId === row.turnId;
+    // The first row of a page may be in the middle of a turn.
+    const answer = isNext ? before : { ...toMessage(row, 'assistant'), text: '' };
+    const grown = row.role === 'assistant' ? withAnswerRow(answer, row) : withToolRow(answer, row);
+    if (isNext) messages[messages.length - 1] = grown;
+    else messages.push(grown);
   }
-  return messages;
+  return messages.filter(({ role, text, items }) => role === 'user' || text !== '' || items.length > 0);
+}
+
+function toMessage(row: StoredMessage, role: ChatMessage['role']): ChatMessage {
+  return {
+    key: `stored-${row.seq}`,
+    seq: row.seq,
+    role,
+    text: row.content,
+    atMs: row.timestamp,
+    attachments: row.attachments ?? [],
+    items: [],
+    made: role === 'assistant' ? [] : undefined,
+    state: 'done',
+    turnId: row.turnId,
+    result: undefined,
+    error: undefined,
+  };
+}
+
+function withAnswerRow(answer: ChatMessage, row: StoredMessage): ChatMessage {
+  const text = [answer.text, row.content].filter((part) => part !== '').join(betweenTexts);
+  const calls = (row.toolCalls ?? []).map(
+    (call): TurnCall => ({
+      kind: 'call',
+      callId: call.id,
+      toolName: call.name,
+      description: undefined,
+      arguments: call.arguments,
+      output: '',
+      result: undefined,
+      outcome: undefined,
+      startedAtMs: undefined,
+      durationMs: undefined,
+      at: text.length,
+    }),
+  );
+  return {
+    ...answer,
+    text,
+    atMs: row.timestamp,
+    seq: row.seq,
+    attachments: [...answer.attachments, ...(row.attachments ?? []).filter((one) => !answer.attachments.includes(one))],
+    items: [...answer.items, ...calls],
+    ...(row.feedback !== undefined && { rating: row.feedback.rating }),
+  };
+}
+
+function withToolRow(answer: ChatMessage, row: StoredMessage): ChatMessage {
+  const at = answer.items.findLastIndex((item) => item.kind === 'call' && item.callId === row.toolCallId);
+  const call = answer.items[at];
+  return {
+    ...answer,
+    seq: row.seq,
+    items: call?.kind === 'call' ? answer.items.with(at, { ...call, result: row.content }) : answer.items,
+    ...(makesFiles(row.toolName) && { made: [...(answer.made ?? []), ...pathsOf(row.content)] }),
+  };
 }
 
 /** 80 random bits as hexadecimal digits. */

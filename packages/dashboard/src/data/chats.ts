@@ -1,6 +1,7 @@
 import type { Client } from '@gatehouse/client';
 import {
   type Attachment,
+  changeLast,
   changeThread,
   type ChatMessage,
   createDraft,
@@ -11,7 +12,10 @@ import {
   toChatMessages,
 } from './chat-thread.ts';
 import { runTurn } from './chat-turn.ts';
+import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
+import { withStored } from './turn-items.ts';
+import { type TurnEvent, TurnStream } from './turn-stream.ts';
 import { type Unsent, UnsentMessages } from './unsent.ts';
 
 const pageSize = 50;
@@ -24,14 +28,18 @@ export class ChatStore {
   /** The new conversation that the server doesn't know yet, with its unsent text. */
   readonly draft: Store<Store<Thread>>;
   readonly #client: Client;
+  readonly #live: Pick<LiveEvents, 'listen'>;
+  readonly #stream: TurnStream;
   readonly #defaultAgentId: string;
   readonly #threads = new Map<string, Store<Thread>>();
   readonly #running = new Map<Store<Thread>, AbortController>();
   readonly #unsent = new UnsentMessages();
   #isClosed = false;
 
-  constructor(client: Client, defaultAgentId: string) {
+  constructor(client: Client, live: Pick<LiveEvents, 'listen'>, defaultAgentId: string) {
     this.#client = client;
+    this.#live = live;
+    this.#stream = new TurnStream(client);
     this.#defaultAgentId = defaultAgentId;
     this.draft = createStore(createDraft(defaultAgentId));
   }
@@ -131,15 +139,44 @@ export class ChatStore {
   close(): void {
     this.#isClosed = true;
     for (const abort of this.#running.values()) abort.abort();
+    this.#stream.close();
   }
 
   async #run(thread: Store<Thread>, question: ChatMessage): Promise<void> {
     const abort = new AbortController();
     this.#running.set(thread, abort);
-    await runTurn(this.#client, thread, question, { signal: abort.signal, onStored: (ref) => this.#remember(ref, thread) });
+    await runTurn(this.#client, thread, question, {
+      signal: abort.signal,
+      onStored: (ref) => this.#remember(ref, thread),
+      follow: (onEvent) => this.#follow(onEvent),
+    });
     this.#running.delete(thread);
     changeThread(thread, { running: false });
     if (thread.get().ref === undefined) await this.#findRef(thread);
+    else await this.#completeCalls(thread);
+  }
+
+  /** Reports tool calls from the stream of the tab, and what is written meanwhile from one that is open while a turn runs. */
+  #follow(onEvent: (event: TurnEvent) => void): () => void {
+    const stops = [this.#live.listen(onEvent), this.#stream.follow(onEvent)];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  /** Adds arguments and whole results to the calls of the last answer: the events of a turn have neither. */
+  async #completeCalls(thread: Store<Thread>): Promise<void> {
+    const { ref, messages } = thread.get();
+    const answer = messages.at(-1);
+    if (ref === undefined || answer === undefined || !answer.items.some(({ kind }) => kind === 'call')) return;
+    try {
+      const { messages: stored } = await this.#loadNewest(ref);
+      const last = stored.findLast(({ role }) => role === 'assistant');
+      const now = thread.get().messages.at(-1);
+      if (last !== undefined && now?.key === answer.key) changeLast(thread, { items: withStored(now.items, last.items), turnId: last.turnId });
+    } catch {
+      // They are shown after a reload.
+    }
   }
 
   /** Looks up the conversation of a stopped turn: only a completed turn returns its reference. */
@@ -161,14 +198,18 @@ export class ChatStore {
   async #load(thread: Store<Thread>, ref: string): Promise<void> {
     changeThread(thread, { loading: true, loadError: undefined });
     try {
-      let { page, messages } = await this.#loadPage(ref, 0, pageSize);
-      // The newest messages are at the end, and the total is known only now.
-      if (page.hasMore) ({ page, messages } = await this.#loadPage(ref, page.total - pageSize, pageSize));
+      const { page, messages } = await this.#loadNewest(ref);
       const { agentId, sessionKey, forkedFrom } = page.session;
       changeThread(thread, { agentId, sessionKey, ref, forkedFrom, messages, earlier: page.offset, loading: false });
     } catch (error) {
       changeThread(thread, { loading: false, loadError: error });
     }
+  }
+
+  async #loadNewest(ref: string) {
+    const first = await this.#loadPage(ref, 0, pageSize);
+    // The newest messages are at the end, and the total is known only now.
+    return first.page.hasMore ? this.#loadPage(ref, first.page.total - pageSize, pageSize) : first;
   }
 
   async #loadPage(ref: string, offset: number, limit: number) {

@@ -37,7 +37,7 @@ const thread: Thread = {
       text: 'A walrus in Ålesund',
       atMs: 1,
       attachments: [],
-      tools: [],
+      items: [],
       state: 'done',
       turnId: undefined,
       result: undefined,

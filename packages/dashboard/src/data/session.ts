@@ -31,7 +31,7 @@ export function createSession(connection: Connection, leave: (error?: unknown) =
     health: watchHealth(connection.client, live),
     queries: createQueries(live),
     agents,
-    chats: new ChatStore(connection.client, connection.defaultAgentId),
+    chats: new ChatStore(connection.client, live, connection.defaultAgentId),
     turnCosts: createTurnCosts(live, async () =>
       (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
     ),

@@ -30,11 +30,16 @@ const fileTypes: Readonly<Record<string, string>> = {
   typescript: 'ts',
 };
 
-/** Returns the name of a file for a code block: what the block says after its language, or one for the language. */
-export function fileNameOf(info: string | undefined): string {
-  const [language = '', ...rest] = (info ?? '').trim().split(/\s+/);
-  const named = /([\w.-]*\w\.[A-Za-z]\w{0,7})["']?$/.exec(rest.join(' '))?.[1];
+/** Returns the name of a file that a code block has after its language. */
+function namedFile(info: string | undefined): string | undefined {
+  return /\s.*?([\w.-]*\w\.[A-Za-z]\w{0,7})["']?$/.exec((info ?? '').trim())?.[1];
+}
+
+/** Returns the name of a file for a code block: its own, or one for the language. */
+function fileNameOf(info: string | undefined): string {
+  const named = namedFile(info);
   if (named !== undefined) return named;
+  const [language = ''] = (info ?? '').trim().split(/\s+/);
   const name = language.toLowerCase();
   const type = Object.hasOwn(fileTypes, name) ? fileTypes[name] : /^[a-z][a-z0-9]{0,7}$/.test(name) ? name : 'txt';
   return `code.${type}`;
@@ -54,7 +59,7 @@ export function CodeBlock({ info, text, complete }: { readonly info: string | un
   return (
     <figure className="code" ref={figure}>
       <figcaption>
-        <span>{name ?? 'text'}</span>
+        <span>{namedFile(info) ?? name ?? 'text'}</span>
         <span className="code-actions">
           {isDiagram && failure === undefined && (
             <Button small look="quiet" icon={showsCode ? 'graph' : 'code'} onClick={() => setShowsCode(!showsCode)}>

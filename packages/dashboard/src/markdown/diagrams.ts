@@ -115,7 +115,7 @@ addEventListener('message', ({ source, data }) => {
       parent.postMessage({ id: data.id, svg: new XMLSerializer().serializeToString(element) }, '*');
     } catch (error) {
       document.body.replaceChildren();
-      parent.postMessage({ id: data.id, error: String(error && error.message || error).slice(0, 500) }, '*');
+      parent.postMessage({ id: data.id, error: String(error && error.message || error).split(/\\n|Expecting/)[0].slice(0, 200) }, '*');
     }
   });
 });

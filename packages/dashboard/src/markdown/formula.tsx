@@ -1,4 +1,4 @@
-import { createElement, type CSSProperties, memo, type ReactNode } from 'react';
+import { createElement, type CSSProperties, Fragment, memo, type ReactNode } from 'react';
 import temml from 'temml';
 
 /** A node of the converted formula, as far as it is read. */
@@ -30,9 +30,13 @@ export const Formula = memo(function Formula({ tex, display }: { readonly tex: s
   return draw(convert(tex, display), 0, 0) ?? <code>{tex}</code>;
 });
 
+/** The types of the library have it under another name. */
+const toTree: unknown = Reflect.get(temml, '__renderToMathMLTree');
+
 function convert(tex: string, display: boolean): unknown {
+  if (typeof toTree !== 'function') return undefined;
   try {
-    return temml.__renderToMathMLTree(tex, { displayMode: display, throwOnError: true, trust: false, maxExpand: 200, maxSize: [50, 50], wrap: 'none' });
+    return toTree(tex, { displayMode: display, throwOnError: true, trust: false, maxExpand: 200, maxSize: [50, 50], wrap: 'none' });
   } catch {
     return undefined;
   }
@@ -43,7 +47,7 @@ function draw(given: unknown, key: number, depth: number): ReactNode {
   const node: Node = given;
   if (typeof node.text === 'string') return node.text;
   const children = Array.isArray(node.children) ? node.children.map((child, at) => draw(child, at, depth + 1)) : [];
-  if (typeof node.type !== 'string') return createElement('span', { key }, ...children);
+  if (typeof node.type !== 'string') return createElement(Fragment, { key }, ...children);
   if (!elements.has(node.type)) return undefined;
   return createElement(node.type, { key, ...propsOf(node) }, ...children);
 }

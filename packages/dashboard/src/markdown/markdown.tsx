@@ -20,7 +20,7 @@ const maxDepth = 24;
 export const Markdown = memo(function Markdown({ text, quiet = false }: { readonly text: string; readonly quiet?: boolean }) {
   const [parse] = useState(createBlockParser);
   const tokens = parse(text);
-  const notes = tokens.filter(isKnown).filter((token): token is FootnoteToken => token.type === 'footnote');
+  const notes = tokens.filter(isFootnote);
   const drawn = <div className={quiet ? 'markdown quiet' : 'markdown'}>{blocks(tokens, 0)}</div>;
   if (notes.length === 0) return drawn;
   return (
@@ -33,6 +33,10 @@ export const Markdown = memo(function Markdown({ text, quiet = false }: { readon
 
 function isKnown(token: Token): token is Token & AnyToken {
   return 'type' in token;
+}
+
+function isFootnote(token: Token): token is Token & FootnoteToken {
+  return token.type === 'footnote' && 'label' in token;
 }
 
 /** Uses positions as keys: while an answer is written, only its end changes. */

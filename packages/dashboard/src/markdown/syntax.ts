@@ -21,7 +21,7 @@ export interface FootnoteToken {
   readonly type: 'footnote';
   readonly raw: string;
   readonly label: string;
-  readonly tokens: readonly Token[];
+  readonly tokens: Token[];
 }
 
 /** What the parser returns: the tokens of Markdown, of formulas and of footnotes. */

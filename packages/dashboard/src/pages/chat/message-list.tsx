@@ -14,6 +14,7 @@ import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { AnswerMarks } from './answer-marks.tsx';
 import { ToolCalls, WaitingCalls } from './tool-calls.tsx';
+import { AnswerText } from './turn-items.tsx';
 import { useFollowing } from './use-following.ts';
 
 const reasonLabels: Readonly<Record<string, string>> = {
@@ -175,8 +176,10 @@ const Message = memo(function Message({
   readonly onBranch: (question: ChatMessage) => Promise<void>;
 }) {
   const branching = useAction();
-  const { role, text, state, atMs, attachments, tools, made, error, result } = message;
+  const { role, text, state, atMs, attachments, items, made, error, result } = message;
   const madeIn = calls.find(({ toolName, outcome }) => makesFiles(toolName) && outcome === 'ok')?.turnId;
+  const listed = new Set(items.map((item) => (item.kind === 'call' ? item.callId : '')));
+  const unlisted = calls.filter(({ callId }) => !listed.has(callId));
   const named = message.turnId !== undefined ? { turnId: message.turnId } : result && { traceId: result.traceId };
   const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
   return (
@@ -186,7 +189,6 @@ const Message = memo(function Message({
         <time dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
           {minuteTime(atMs)}
         </time>
-        {tools.length > 0 && calls.length === 0 && <Badge>{`used ${[...new Set(tools)].join(', ')}`}</Badge>}
       </header>
       <div className="message-body">
         {attachments.length > 0 && (
@@ -194,8 +196,12 @@ const Message = memo(function Message({
             <AttachmentList attachments={attachments} />
           </Suspense>
         )}
-        <ToolCalls calls={calls} />
-        {text !== '' && <Markdown text={text} />}
+        <ToolCalls calls={unlisted} />
+        {role === 'assistant' ? (
+          <AnswerText text={text} items={items} activities={calls} turnId={message.turnId} />
+        ) : (
+          text !== '' && <Markdown text={text} />
+        )}
         {made !== undefined && made.length > 0 && (
           <Suspense fallback={null}>
             <MadeFiles agentId={agentId} paths={made} />
@@ -206,7 +212,7 @@ const Message = memo(function Message({
             <MadeFilesOfTurn agentId={agentId} reference={reference} turnId={madeIn} />
           </Suspense>
         )}
-        {state === 'streaming' && <span className={text === '' ? 'typing' : 'typing inline'} aria-hidden="true" />}
+        {state === 'streaming' && <span className={text === '' && items.length === 0 ? 'typing' : 'typing inline'} aria-hidden="true" />}
         {failure !== undefined && (
           <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'Budget exceeded.' : undefined} onRetry={onRetry} />
         )}

@@ -1,4 +1,4 @@
-import { Suspense, useEffect, useState } from 'react';
+import { type ReactNode, Suspense, useEffect, useState } from 'react';
 import type { ApprovalRequest } from '../../data/approvals.ts';
 import type { ToolActivity } from '../../data/tool-activity.ts';
 import { Icon, type IconName } from '../../ui/icon.tsx';
@@ -15,32 +15,56 @@ const outcomes: Readonly<Record<string, { readonly text: string; readonly icon: 
 /** Finished calls are listed without folding up to this number. */
 const maxOpen = 4;
 
-/** Lists the tool calls of a turn live; folded when many and all finished. */
+/** The part of a call that one line shows. */
+type ShownCall = Pick<ToolActivity, 'toolName' | 'outcome' | 'durationMs'> & {
+  readonly description: string | undefined;
+  /** Absent for a call of which only the result is known. */
+  readonly startedAtMs: number | undefined;
+  readonly result?: string | undefined;
+};
+
+export function isOpenCall({ outcome, result, startedAtMs }: ShownCall): boolean {
+  return outcome === undefined && result === undefined && startedAtMs !== undefined;
+}
+
+/** Lists the tool calls of a turn live. */
 export function ToolCalls({ calls }: { readonly calls: readonly ToolActivity[] }) {
-  const running = calls.filter(({ outcome }) => outcome === undefined).length;
   if (calls.length === 0) return null;
+  return (
+    <CallList running={calls.filter(isOpenCall).length} count={calls.length}>
+      {calls.map((call) => (
+        <li className="tool-call" key={`${call.turnId} ${call.callId}`}>
+          <CallLine call={call} />
+        </li>
+      ))}
+    </CallList>
+  );
+}
+
+/** A list of calls, folded when they are many and all finished. */
+export function CallList({ running, count, children }: { readonly running: number; readonly count: number; readonly children: ReactNode }) {
   const list = (
     <ul className="tool-calls" aria-label="Tools in use">
-      {calls.map((call) => (
-        <ToolCall key={`${call.turnId} ${call.callId}`} call={call} />
-      ))}
+      {children}
     </ul>
   );
-  if (running > 0 || calls.length <= maxOpen) return list;
+  if (running > 0 || count <= maxOpen) return list;
   return (
     <details className="tool-calls-folded">
-      <summary className="hint">{plural(calls.length, 'tool call')}</summary>
+      <summary className="hint">{plural(count, 'tool call')}</summary>
       {list}
     </details>
   );
 }
 
-function ToolCall({ call: { toolName, description, startedAtMs, outcome, durationMs } }: { readonly call: ToolActivity }) {
-  const end = outcome === undefined ? undefined : (outcomes[outcome] ?? { text: outcome, icon: 'info' as const, tone: '' });
+export function CallLine({ call }: { readonly call: ShownCall }) {
+  const { toolName, description = toolName, startedAtMs, outcome, durationMs } = call;
+  const known = outcome === undefined ? undefined : (outcomes[outcome] ?? { text: outcome, icon: 'info' as const, tone: '' });
+  const isOpen = isOpenCall(call);
   return (
-    <li className="tool-call">
-      <span className={end?.tone ?? 'tool-running'}>
-        <Icon name={end?.icon ?? 'pulse'} />
+    <>
+      <span className={isOpen ? 'tool-running' : (known?.tone ?? 'good-text')}>
+        <Icon name={isOpen ? 'pulse' : (known?.icon ?? 'check')} />
       </span>
       <span className="mono">{toolName}</span>
       {description !== toolName && (
@@ -49,9 +73,9 @@ function ToolCall({ call: { toolName, description, startedAtMs, outcome, duratio
         </span>
       )}
       <span className="hint">
-        {end === undefined ? 'running' : end.text} {durationMs === undefined ? <Elapsed sinceMs={startedAtMs} /> : seconds(durationMs)}
+        {isOpen ? 'running' : known?.text} {durationMs !== undefined ? seconds(durationMs) : isOpen && startedAtMs !== undefined && <Elapsed sinceMs={startedAtMs} />}
       </span>
-    </li>
+    </>
   );
 }
 

@@ -1,0 +1,129 @@
+/** Reasoning of the model before a part of an answer. Only the tab that watched the turn has it: the gateway doesn't keep it. */
+export interface Reasoning {
+  readonly kind: 'reasoning';
+  readonly text: string;
+  readonly startedAtMs: number;
+  /** Absent while it is written. */
+  readonly endedAtMs: number | undefined;
+  /** Length of the answer's text when it began. */
+  readonly at: number;
+}
+
+/** A tool call of an answer. */
+export interface TurnCall {
+  readonly kind: 'call';
+  readonly callId: string;
+  readonly toolName: string;
+  /** One line that describes the call; only the events of a turn have it. */
+  readonly description: string | undefined;
+  /** JSON; known once the turn is stored. */
+  readonly arguments: string | undefined;
+  /** What a command has written so far. */
+  readonly output: string;
+  readonly result: string | undefined;
+  /** Absent while the call runs, and for stored calls, whose trace knows it. */
+  readonly outcome: string | undefined;
+  readonly startedAtMs: number | undefined;
+  readonly durationMs: number | undefined;
+  /** Length of the answer's text when it began. */
+  readonly at: number;
+}
+
+/** What happened between the parts of an answer's text. */
+export type TurnItem = Reasoning | TurnCall;
+
+/** Separates the texts of an answer that a tool call is between. */
+export const betweenTexts = '\n\n';
+/** Output of a running command: the newest part. */
+const maxOutput = 8_000;
+
+/** The texts of an answer, with what happened before each of them. */
+export interface AnswerPart {
+  readonly items: readonly TurnItem[];
+  readonly text: string;
+}
+
+/** Divides an answer at its tool calls and its reasoning. Events and text arrive by different streams, so a call moves to the end of its text. */
+export function partsOf(text: string, items: readonly TurnItem[]): readonly AnswerPart[] {
+  const places = [...Map.groupBy(items, ({ at }) => placeOf(text, at))].toSorted(([a], [b]) => a - b);
+  const [first] = places;
+  const parts: AnswerPart[] = first === undefined || first[0] > 0 ? [{ items: [], text: text.slice(0, first?.[0]) }] : [];
+  for (const [at, [place, there]] of places.entries()) parts.push({ items: there, text: text.slice(place, places[at + 1]?.[0]) });
+  return parts;
+}
+
+function placeOf(text: string, at: number): number {
+  if (at === 0) return 0;
+  const end = text.indexOf(betweenTexts, at);
+  return end < 0 ? text.length : end;
+}
+
+interface Said {
+  readonly kind: string;
+  readonly payload: unknown;
+}
+
+/** Adds an event of the turn; `length` is that of the text so far. Returns the same items when the event says nothing about them. */
+export function withEvent(items: readonly TurnItem[], { kind, payload }: Said, length: number, nowMs: number): readonly TurnItem[] {
+  if (typeof payload !== 'object' || payload === null) return items;
+  const fields = new Map<string, unknown>(Object.entries(payload));
+  const text = (name: string): string | undefined => {
+    const value = fields.get(name);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const delta = text('delta') ?? '';
+  if (kind === 'message:thinking') return withReasoning(items, delta, length, nowMs);
+  const callId = text('callId');
+  if (callId === undefined || !['tool:started', 'tool:output', 'tool:finished'].includes(kind)) return items;
+  const calm = endReasoning(items, nowMs);
+  const at = calm.findLastIndex((item) => item.kind === 'call' && item.callId === callId);
+  const known = calm[at];
+  const before: TurnCall =
+    known?.kind === 'call'
+      ? known
+      : {
+          kind: 'call',
+          callId,
+          toolName: text('toolName') ?? 'tool',
+          description: text('description'),
+          arguments: undefined,
+          output: '',
+          result: undefined,
+          outcome: undefined,
+          startedAtMs: nowMs,
+          durationMs: undefined,
+          at: length,
+        };
+  const durationMs = fields.get('durationMs');
+  const after: TurnCall = {
+    ...before,
+    ...(kind === 'tool:output' && { output: (before.output + delta).slice(-maxOutput) }),
+    ...(kind === 'tool:finished' && {
+      outcome: text('outcome') ?? 'ok',
+      result: text('result'),
+      ...(typeof durationMs === 'number' && { durationMs }),
+    }),
+  };
+  return known === undefined ? [...calm, after] : calm.with(at, after);
+}
+
+function withReasoning(items: readonly TurnItem[], delta: string, length: number, nowMs: number): readonly TurnItem[] {
+  const last = items.at(-1);
+  if (last?.kind === 'reasoning' && last.endedAtMs === undefined) return items.with(-1, { ...last, text: last.text + delta });
+  return [...items, { kind: 'reasoning', text: delta, startedAtMs: nowMs, endedAtMs: undefined, at: length }];
+}
+
+/** Ends reasoning: an answer or a tool call follows it. */
+export function endReasoning(items: readonly TurnItem[], nowMs: number): readonly TurnItem[] {
+  const last = items.at(-1);
+  return last?.kind === 'reasoning' && last.endedAtMs === undefined ? items.with(-1, { ...last, endedAtMs: nowMs }) : items;
+}
+
+/** Adds what only the stored turn has: arguments and whole results. */
+export function withStored(items: readonly TurnItem[], stored: readonly TurnItem[]): readonly TurnItem[] {
+  const byId = new Map(stored.flatMap((item) => (item.kind === 'call' ? [[item.callId, item]] : [])));
+  return items.map((item) => {
+    const found = item.kind === 'call' ? byId.get(item.callId) : undefined;
+    return found === undefined || item.kind !== 'call' ? item : { ...item, arguments: found.arguments, result: found.result ?? item.result };
+  });
+}
