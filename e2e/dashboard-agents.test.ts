@@ -281,7 +281,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('too long');
       expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
       const second = writing('documents/second.md', 'short');
-      await card.getByRole('button', { name: 'Approve' }).click();
+      await card.getByRole('button', { name: 'Allow once' }).click();
       await second;
       expect(await product.call('workspace.readFile', { agentId: 'default', filePath: 'documents/second.md' })).toMatchObject({ content: 'short' });
       await page.getByRole('region', { name: 'Decided since this tab was opened' }).getByText('by operator').first().waitFor();
@@ -301,7 +301,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
           await product.call('admin.approval.resolve', { requestId: request?.requestId, approved: false, approvedBy: 'grace' });
         await route.continue();
       });
-      await page.getByRole('button', { name: 'Approve' }).click();
+      await page.getByRole('button', { name: 'Allow once' }).click();
       await first;
       await page.getByRole('region', { name: 'Decided since this tab was opened' }).getByText('by grace').waitFor();
       await page.getByText(/grace/).first().waitFor();
@@ -345,7 +345,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
         .first()
         .waitFor();
       const waits = page.getByRole('region', { name: 'Waiting for your approval' });
-      await waits.getByRole('button', { name: 'Approve' }).click();
+      await waits.getByRole('button', { name: 'Allow once' }).click();
       await page.getByText('Both are written').waitFor();
       await expect.poll(() => calls.getByText(/done in/).count()).toBe(2);
       expect(await waits.count()).toBe(0);

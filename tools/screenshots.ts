@@ -278,7 +278,7 @@ for (const look of [
     await take(page, 'skills');
     askToWrite(product, 'ada:plan');
     await open(page, 'Approvals');
-    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await page.getByRole('button', { name: 'Allow once' }).waitFor();
     await take(page, 'approvals');
     await page.getByRole('button', { name: 'Deny' }).click();
     await open(page, 'Runs');

@@ -1,3 +1,4 @@
+export { addRule, type AllowRule, type AskedCall, ruleFor } from './approval-rule.ts';
 export { createClient, type Client, type ClientOptions } from './client.ts';
 export { type BatchEntry, type BatchOutcome, type BatchOutcomes, type Call, type CallArguments, type CallByName, type CallOptions } from './calls.ts';
 export { type Chat, type ChatEvent, type ChatFinish, type ChatRequest, type StreamChat, type StreamOptions, type Usage } from './chat.ts';

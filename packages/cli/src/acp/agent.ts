@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { AuthenticationError, type Client, ConflictError, GatehouseError, NotFoundError } from '@gatehouse/client';
+import { addRule, AuthenticationError, type Client, ConflictError, GatehouseError, NotFoundError, ruleFor } from '@gatehouse/client';
 import type { EventPayload } from '@gatehouse/contract';
-import { addRule, ruleFor } from '../chat/approval-rule.ts';
 import { KeptConversation } from '../chat/conversation.ts';
 import { followConversations, type LiveEvent, type Watched } from '../chat/live.ts';
 import { describeFailure } from '../failure.ts';

@@ -1,14 +1,14 @@
-import { type Client, ConflictError, GatehouseError, NotFoundError } from '@gatehouse/client';
+import { addRule, type Client, ConflictError, GatehouseError, NotFoundError, ruleFor } from '@gatehouse/client';
 import type { EventPayload } from '@gatehouse/contract';
 import { revealedJson } from '../commands/approvals-text.ts';
 import { describeFailure } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderDuration } from '../render/table.ts';
-import { addRule, ruleFor, ruleText } from './approval-rule.ts';
 import { type Conversation, StatelessConversation } from './conversation.ts';
 import { followConversations, type LiveEvent } from './live.ts';
 import { type ChatState, completeSlash, runSlash, shortHelp, showLast } from './slash.ts';
+import { ruleText } from './rule-text.ts';
 import { finishNote } from './turn.ts';
 import type { AnswerView, ChatView } from './view.ts';
 

@@ -49,3 +49,17 @@ test('a stored turn adds arguments and whole results', () => {
     { arguments: '{"a":1}', result: 'all of it', durationMs: 5 },
   ]);
 });
+
+test('calls that were refused before they began come from the stored turn, and reasoning stays where it was', () => {
+  const live = play([
+    ['message:thinking', { delta: 'First' }, 0],
+    ['message:thinking', { delta: ' more' }, 0],
+    ['tool:started', about, 20],
+    ['message:thinking', { delta: 'Then' }, 20],
+  ]);
+  const [, call] = live;
+  if (call?.kind !== 'call') throw new Error('no call');
+  const refused = { ...call, callId: 'zero', at: 10, result: 'The arguments are wrong' };
+  const shape = withStored(live, [refused, { ...call, result: 'done' }]).map((item) => (item.kind === 'call' ? item.callId : item.text));
+  expect(shape).toEqual(['First more', 'zero', 'one', 'Then']);
+});

@@ -119,11 +119,25 @@ export function endReasoning(items: readonly TurnItem[], nowMs: number): readonl
   return last?.kind === 'reasoning' && last.endedAtMs === undefined ? items.with(-1, { ...last, endedAtMs: nowMs }) : items;
 }
 
-/** Adds what only the stored turn has: arguments and whole results. */
+/**
+ * Adds what only the stored turn has: arguments, whole results, and calls that were refused before they began. Reasoning, which is not
+ * stored, keeps its place among them.
+ */
 export function withStored(items: readonly TurnItem[], stored: readonly TurnItem[]): readonly TurnItem[] {
-  const byId = new Map(stored.flatMap((item) => (item.kind === 'call' ? [[item.callId, item]] : [])));
-  return items.map((item) => {
-    const found = item.kind === 'call' ? byId.get(item.callId) : undefined;
-    return found === undefined || item.kind !== 'call' ? item : { ...item, arguments: found.arguments, result: found.result ?? item.result };
-  });
+  const left = [...items];
+  const result: TurnItem[] = [];
+  for (const call of stored) {
+    if (call.kind !== 'call') continue;
+    const at = left.findIndex((item) => item.kind === 'call' && item.callId === call.callId);
+    const live = left[at];
+    const before = left.splice(0, live === undefined ? countWhile(left, (item) => item.kind === 'reasoning' && item.at < call.at) : at + 1);
+    result.push(...before.filter(({ kind }) => kind === 'reasoning'));
+    result.push(live?.kind === 'call' ? { ...live, at: call.at, arguments: call.arguments, result: call.result ?? live.result } : call);
+  }
+  return [...result, ...left.filter(({ kind }) => kind === 'reasoning')];
+}
+
+function countWhile(items: readonly TurnItem[], check: (item: TurnItem) => boolean): number {
+  const at = items.findIndex((item) => !check(item));
+  return at < 0 ? items.length : at;
 }

@@ -8,34 +8,24 @@ export function Diagram({ code, onFailed }: { readonly code: string; readonly on
   const chosen = useStore(theme);
   const isSystemDark = useSystemDark();
   const isDark = chosen === 'system' ? isSystemDark : chosen === 'dark';
-  const [result, setResult] = useState<Drawn>();
   const [address, setAddress] = useState<string>();
 
   useEffect(() => {
     let isWanted = true;
-    drawDiagram(code, isDark).then(
-      (drawn) => {
-        if (isWanted) setResult(drawn);
-      },
-      (error: unknown) => {
-        if (isWanted) setResult({ error: error instanceof Error ? error.message : String(error) });
-      },
-    );
+    let made: string | undefined;
+    const show = (drawn: Drawn): void => {
+      if (!isWanted) return;
+      if ('error' in drawn) return onFailed(drawn.error);
+      made = URL.createObjectURL(new Blob([drawn.svg], { type: 'image/svg+xml' }));
+      setAddress(made);
+    };
+    drawDiagram(code, isDark).then(show, (error: unknown) => show({ error: error instanceof Error ? error.message : String(error) }));
     return () => {
       isWanted = false;
+      // The picture is shown until the next one is there.
+      if (made !== undefined) setTimeout(URL.revokeObjectURL, 5_000, made);
     };
-  }, [code, isDark]);
-
-  useEffect(() => {
-    if (result === undefined) return undefined;
-    if ('error' in result) {
-      onFailed(result.error);
-      return undefined;
-    }
-    const made = URL.createObjectURL(new Blob([result.svg], { type: 'image/svg+xml' }));
-    setAddress(made);
-    return () => URL.revokeObjectURL(made);
-  }, [result, onFailed]);
+  }, [code, isDark, onFailed]);
 
   return address === undefined ? (
     <p className="hint diagram-wait" role="status">

@@ -1,3 +1,4 @@
+import { addRule, type AllowRule, ruleFor } from '@gatehouse/client';
 import { useEffect, useId, useRef, useState } from 'react';
 import type { ApprovalRequest } from '../../data/approvals.ts';
 import { useSession } from '../../data/context.ts';
@@ -9,12 +10,25 @@ import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { revealedJson, revealedText } from '../../ui/revealed.ts';
 
 /** A pending call with all its arguments, and the buttons to decide on it. */
-export function ApprovalCard({ request, wanted = false }: { readonly request: ApprovalRequest; readonly wanted?: boolean }) {
+/** A pending call with all its arguments, and the buttons to decide. */
+export function ApprovalCard({
+  request,
+  wanted = false,
+  inChat = false,
+}: {
+  readonly request: ApprovalRequest;
+  readonly wanted?: boolean;
+  /** True below the conversation of the call: what that says is left out. */
+  readonly inChat?: boolean;
+}) {
   const { client, approvals } = useSession();
   const [reason, setReason] = useState('');
   const { busy, error, run } = useAction();
   /** Stays set until the reloaded list no longer has the card, so that nobody decides twice. */
   const [isDecided, setDecided] = useState(false);
+  /** The rule that is shown before it is written. */
+  const [offered, setOffered] = useState<AllowRule>();
+  const rule = ruleFor(request);
   const title = useId();
   const card = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -24,6 +38,13 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
   const decide = (approved: boolean): void =>
     run(async () => {
       await client.call('admin.approval.resolve', { requestId, approved, ...(reason.trim() !== '' && { reason: reason.trim() }) });
+      setDecided(true);
+      approvals.reload();
+    });
+  const allowAlways = (wantedRule: AllowRule): void =>
+    run(async () => {
+      await addRule(client, wantedRule);
+      await client.call('admin.approval.resolve', { requestId, approved: true });
       setDecided(true);
       approvals.reload();
     });
@@ -53,10 +74,14 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
           {revealedJson(params)}
         </pre>
         <dl className="facts">
-          <dt>Conversation</dt>
-          <dd>
-            <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
-          </dd>
+          {!inChat && (
+            <>
+              <dt>Conversation</dt>
+              <dd>
+                <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
+              </dd>
+            </>
+          )}
           <dt>Requested</dt>
           <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
           <dt>Arguments</dt>
@@ -64,12 +89,32 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
           <dt>Digest</dt>
           <dd className="mono">{digest}</dd>
         </dl>
+        {typeof rule === 'string' && <p className="hint">This call can't be allowed always: {revealedText(rule)}.</p>}
+        {offered !== undefined && (
+          <section className="rule-offer" aria-label="Rule that allows this call">
+            <p>
+              <strong>Calls like this one are then made without asking:</strong> the same tool, agent, origin and arguments. The rule is added to{' '}
+              <span className="mono">approvals.rules</span>, in front of the others.
+            </p>
+            <pre className="raw-text" tabIndex={0} role="region" aria-label="Rule">
+              {revealedJson(offered)}
+            </pre>
+            <div className="choices">
+              <Button disabled={busy || isDecided} onClick={() => setOffered(undefined)}>
+                Cancel
+              </Button>
+              <Button look="primary" disabled={busy || isDecided} onClick={() => allowAlways(offered)}>
+                Add rule and allow
+              </Button>
+            </div>
+          </section>
+        )}
       </div>
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <footer className="approval-foot">
         <input
           aria-label={`Reason for deciding on ${toolName}`}
-          placeholder="Reason (optional)"
+          placeholder="Reason, which the agent reads (optional)"
           maxLength={500}
           value={reason}
           onChange={(event) => setReason(event.target.value)}
@@ -78,8 +123,13 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
         <Button look="danger" disabled={busy || isDecided} onClick={() => decide(false)}>
           Deny
         </Button>
+        {typeof rule !== 'string' && offered === undefined && (
+          <Button disabled={busy || isDecided} onClick={() => setOffered(rule)}>
+            Always allow this…
+          </Button>
+        )}
         <Button look="primary" disabled={busy || isDecided} onClick={() => decide(true)}>
-          Approve
+          Allow once
         </Button>
       </footer>
     </article>

@@ -104,7 +104,7 @@ export function WaitingCalls({ requests }: { readonly requests: readonly Approva
       </p>
       <Suspense fallback={null}>
         {requests.map((request) => (
-          <ApprovalCard key={request.requestId} request={request} />
+          <ApprovalCard key={request.requestId} request={request} inChat />
         ))}
       </Suspense>
     </section>

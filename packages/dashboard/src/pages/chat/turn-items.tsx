@@ -12,6 +12,7 @@ import { CallLine, CallList, isOpenCall } from './tool-calls.tsx';
 /** Longer results are cut: the whole one is in the conversation and in its trace. */
 const maxShown = 20_000;
 const previewLines = 6;
+const maxBrief = 120;
 
 /** The text of an answer, with reasoning and tool calls between its parts. */
 export function AnswerText({
@@ -98,7 +99,10 @@ function CallView({ call, turnId }: { readonly call: TurnCall; readonly turnId: 
     <li>
       <details className="tool-call-details" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary className="tool-call">
-          <CallLine call={call} />
+          <CallLine call={{ ...call, description: call.description ?? briefOf(call.arguments) }} />
+          <span className="tool-chevron">
+            <Icon name="chevron" />
+          </span>
         </summary>
         {isOpen && <CallFacts call={call} turnId={turnId} />}
       </details>
@@ -152,6 +156,18 @@ function TracedCall({ call: { callId }, turnId }: { readonly call: TurnCall; rea
       {spanText(step.ms)}
     </p>
   );
+}
+
+/** A line about a stored call: its texts and numbers. */
+function briefOf(json: string | undefined): string | undefined {
+  if (json === undefined) return undefined;
+  try {
+    const values: unknown[] = Object.values(JSON.parse(json) ?? {}).flat();
+    const text = values.filter((value) => typeof value === 'string' || typeof value === 'number').join(' ');
+    return text === '' ? undefined : revealedText(text.replaceAll(/\s+/g, ' ').slice(0, maxBrief));
+  } catch {
+    return undefined;
+  }
 }
 
 function argumentsText(json: string): string {

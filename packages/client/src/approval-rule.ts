@@ -1,6 +1,5 @@
-import type { Client } from '@gatehouse/client';
 import type { EventPayload, Result } from '@gatehouse/contract';
-import { stringify } from '../commands/yaml.ts';
+import type { Client } from './client.ts';
 
 /** The call that a person is asked about. */
 export type AskedCall = Pick<
@@ -49,13 +48,8 @@ export function ruleFor({ toolName, params, agentId, origin, trustLevel }: Asked
   };
 }
 
-/** Formats a rule as it is in `config.yaml`. */
-export function ruleText(rule: AllowRule): string {
-  return stringify({ approvals: { rules: [rule] } }).trimEnd();
-}
-
 /** Writes a rule in front of the others: the first one that matches a call decides. Fails with `conflict` after a change by someone else. */
-export async function addRule(client: Client, rule: AllowRule): Promise<void> {
+export async function addRule(client: Pick<Client, 'call'>, rule: AllowRule): Promise<void> {
   const { written, digest } = await client.call('config.read', { section: 'approvals', written: true });
   const rules = typeof written === 'object' && written !== null && 'rules' in written && Array.isArray(written.rules) ? written.rules : [];
   await client.call('config.set', { path: 'approvals.rules', value: [rule, ...rules], ifDigest: digest, confirm: true });
