@@ -38,6 +38,7 @@ export const lazyPages = {
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
 export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.approvals()).ApprovalsPage }));
+export const ArtifactPanel = lazy(async () => ({ default: (await part(() => import('./pages/chat/artifact-panel.tsx'))()).ArtifactPanel }));
 export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
 export const BrowserDialog = lazy(async () => ({ default: (await lazyPages.browser()).BrowserDialog }));

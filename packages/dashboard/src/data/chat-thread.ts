@@ -44,6 +44,14 @@ export interface Thread {
   readonly loading: boolean;
   readonly loadError: unknown;
   readonly running: boolean;
+  /** Messages that are sent when the running answer has ended. */
+  readonly queue: readonly QueuedMessage[];
+}
+
+export interface QueuedMessage {
+  readonly key: string;
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
 }
 
 let made = 0;
@@ -55,7 +63,7 @@ function newKey(prefix: string): string {
 }
 
 export function createThread(part: Pick<Thread, 'agentId' | 'sessionKey' | 'ref' | 'loading'>): Store<Thread> {
-  return createStore<Thread>({ key: newKey('thread'), messages: [], earlier: 0, loadError: undefined, running: false, ...part });
+  return createStore<Thread>({ key: newKey('thread'), messages: [], earlier: 0, loadError: undefined, running: false, queue: [], ...part });
 }
 
 /** Creates a conversation that the server doesn't know yet. */
@@ -79,6 +87,10 @@ export function createMessage(role: ChatMessage['role'], text: string, more: Par
   };
 }
 
+export function createQueued(text: string, attachments: readonly Attachment[]): QueuedMessage {
+  return { key: newKey('queued'), text, attachments };
+}
+
 export function changeThread(thread: Store<Thread>, part: Partial<Thread>): void {
   thread.set({ ...thread.get(), ...part });
 }
@@ -90,7 +102,7 @@ export function changeLast(thread: Store<Thread>, part: Partial<ChatMessage>): v
 }
 
 /** Returns the last question and its position. */
-export function lastQuestion({ messages }: Thread): { readonly at: number; readonly question: ChatMessage } | undefined {
+export function lastQuestion({ messages }: Pick<Thread, 'messages'>): { readonly at: number; readonly question: ChatMessage } | undefined {
   const at = messages.findLastIndex(({ role }) => role === 'user');
   const question = messages[at];
   return question === undefined ? undefined : { at, question };

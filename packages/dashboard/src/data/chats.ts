@@ -6,6 +6,7 @@ import {
   type ChatMessage,
   createDraft,
   createMessage,
+  createQueued,
   createThread,
   lastQuestion,
   type Thread,
@@ -23,6 +24,9 @@ const maxThreads = 40;
 /** A stopped turn is stored a moment later. */
 const findDelaysMs = [300, 1_000, 3_000];
 
+/** Name of the conversation that the server doesn't know yet, for what is unsent in it. */
+const newConversation = 'new';
+
 /** Conversations outlive the page that shows them, so an answer continues while another page is open. */
 export class ChatStore {
   /** The new conversation that the server doesn't know yet, with its unsent text. */
@@ -33,6 +37,7 @@ export class ChatStore {
   readonly #defaultAgentId: string;
   readonly #threads = new Map<string, Store<Thread>>();
   readonly #running = new Map<Store<Thread>, AbortController>();
+  readonly #loading = new Map<Store<Thread>, Promise<void>>();
   readonly #unsent = new UnsentMessages();
   #isClosed = false;
 
@@ -46,6 +51,7 @@ export class ChatStore {
 
   /** Replaces the draft with an empty one, for the default agent unless one is named. */
   begin(agentId = this.#defaultAgentId): void {
+    this.#unsent.keep(newConversation, { text: '', attachments: [] });
     this.draft.set(createDraft(agentId));
   }
 
@@ -54,7 +60,10 @@ export class ChatStore {
     const known = this.#threads.get(ref);
     const thread = known ?? createThread({ agentId: '', sessionKey: '', ref, loading: true });
     this.#remember(ref, thread);
-    if (known === undefined) void this.#load(thread, ref);
+    if (known === undefined) {
+      const loading = this.#load(thread, ref).finally(() => this.#loading.delete(thread));
+      this.#loading.set(thread, loading);
+    }
     return thread;
   }
 
@@ -72,7 +81,38 @@ export class ChatStore {
   }
 
   async send(thread: Store<Thread>, text: string, attachments: readonly Attachment[]): Promise<void> {
-    if (!this.#running.has(thread)) await this.#run(thread, createMessage('user', text, { attachments }));
+    if (this.#running.has(thread)) return changeThread(thread, { queue: [...thread.get().queue, createQueued(text, attachments)] });
+    await this.#run(thread, createMessage('user', text, { attachments }));
+  }
+
+  /** Removes a message from the queue. */
+  unqueue(thread: Store<Thread>, key: string): void {
+    changeThread(thread, { queue: thread.get().queue.filter((one) => one.key !== key) });
+  }
+
+  /** Stops the running answer and sends a queued message at once. */
+  async sendNow(thread: Store<Thread>, key: string): Promise<void> {
+    const { queue } = thread.get();
+    const wanted = queue.find((one) => one.key === key);
+    if (wanted === undefined) return;
+    changeThread(thread, { queue: [wanted, ...queue.filter((one) => one !== wanted)] });
+    if (this.#running.has(thread)) this.stop(thread);
+    else await this.#sendNext(thread);
+  }
+
+  /** Answers the last question anew in a branch. Returns the reference of the branch; undefined when it begins with the first message. */
+  async regenerate(thread: Store<Thread>): Promise<string | undefined> {
+    const { ref, messages } = thread.get();
+    const last = lastQuestion({ messages });
+    if (last === undefined || ref === undefined || this.#running.has(thread)) return undefined;
+    const seq = last.question.seq ?? (await this.#loadNewest(ref)).messages.findLast(({ role }) => role === 'user')?.seq;
+    const made = await this.branch(thread, { ...last.question, seq });
+    const branch = made === undefined ? this.draft.get() : this.open(made);
+    this.keepUnsent(branch, { text: '', attachments: [] });
+    // Its messages are loaded first, because they would replace the question.
+    await this.#loading.get(branch);
+    void this.send(branch, last.question.text, last.question.attachments);
+    return made;
   }
 
   /** Sends the last question again. */
@@ -120,11 +160,11 @@ export class ChatStore {
   }
 
   unsent(thread: Store<Thread>): Unsent {
-    return this.#unsent.get(thread.get().key);
+    return this.#unsent.get(nameOf(thread));
   }
 
   keepUnsent(thread: Store<Thread>, unsent: Unsent): void {
-    this.#unsent.keep(thread.get().key, unsent);
+    this.#unsent.keep(nameOf(thread), unsent);
   }
 
   /** Returns the threads whose messages are loaded, for the search. */
@@ -154,6 +194,15 @@ export class ChatStore {
     changeThread(thread, { running: false });
     if (thread.get().ref === undefined) await this.#findRef(thread);
     else await this.#completeCalls(thread);
+    // A message that was written after a failure may not make sense any more.
+    if (thread.get().messages.at(-1)?.state !== 'failed') await this.#sendNext(thread);
+  }
+
+  async #sendNext(thread: Store<Thread>): Promise<void> {
+    const [next, ...queue] = thread.get().queue;
+    if (next === undefined || this.#isClosed || this.#running.has(thread)) return;
+    changeThread(thread, { queue });
+    await this.#run(thread, createMessage('user', next.text, { attachments: next.attachments }));
   }
 
   /** Reports tool calls from the stream of the tab, and what is written meanwhile from one that is open while a turn runs. */
@@ -219,6 +268,7 @@ export class ChatStore {
 
   /** Keeps the most recently used threads; running ones stay in any case. */
   #remember(ref: string, thread: Store<Thread>): void {
+    if (thread === this.draft.get()) this.#unsent.move(newConversation, ref);
     this.#threads.delete(ref);
     this.#threads.set(ref, thread);
     for (const [key, other] of this.#threads) {
@@ -226,4 +276,8 @@ export class ChatStore {
       if (!this.#running.has(other)) this.#threads.delete(key);
     }
   }
+}
+
+function nameOf(thread: Store<Thread>): string {
+  return thread.get().ref ?? newConversation;
 }

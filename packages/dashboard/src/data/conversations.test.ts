@@ -30,6 +30,7 @@ const thread: Thread = {
   loading: false,
   loadError: undefined,
   running: false,
+  queue: [],
   messages: [
     {
       key: '1',

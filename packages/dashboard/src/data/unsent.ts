@@ -8,21 +8,70 @@ export interface Unsent {
 
 const nothing: Unsent = { text: '', attachments: [] };
 const maxKept = 40;
+const maxLength = 50_000;
+/** Deleted at logout, with everything else that the tab keeps. */
+const storageKey = 'gatehouse.unsent';
 
-/** Keeps what was not sent, by the key of its thread; forgets the oldest of too many. */
+/** Keeps what was not sent, by the conversation, in this tab: it survives a reload. Forgets the oldest of too many. */
 export class UnsentMessages {
-  readonly #byThread = new Map<string, Unsent>();
+  readonly #byConversation: Map<string, Unsent>;
 
-  get(threadKey: string): Unsent {
-    return this.#byThread.get(threadKey) ?? nothing;
+  constructor() {
+    this.#byConversation = restore();
   }
 
-  keep(threadKey: string, unsent: Unsent): void {
-    this.#byThread.delete(threadKey);
-    if (unsent.text !== '' || unsent.attachments.length > 0) this.#byThread.set(threadKey, unsent);
-    for (const oldest of this.#byThread.keys()) {
-      if (this.#byThread.size <= maxKept) break;
-      this.#byThread.delete(oldest);
+  get(conversation: string): Unsent {
+    return this.#byConversation.get(conversation) ?? nothing;
+  }
+
+  keep(conversation: string, unsent: Unsent): void {
+    const known = this.#byConversation.delete(conversation);
+    const isEmpty = unsent.text === '' && unsent.attachments.length === 0;
+    if (!isEmpty) this.#byConversation.set(conversation, unsent);
+    for (const oldest of this.#byConversation.keys()) {
+      if (this.#byConversation.size <= maxKept) break;
+      this.#byConversation.delete(oldest);
+    }
+    if (known || !isEmpty) this.#store();
+  }
+
+  /** Follows a new conversation that the server has given a reference. */
+  move(from: string, to: string): void {
+    const unsent = this.#byConversation.get(from);
+    if (unsent === undefined) return;
+    this.keep(from, nothing);
+    this.keep(to, unsent);
+  }
+
+  #store(): void {
+    const kept = [...this.#byConversation].filter(([, { text }]) => text.length <= maxLength);
+    try {
+      sessionStorage.setItem(storageKey, JSON.stringify(kept));
+    } catch {
+      // The storage is full: what is unsent stays while the tab is open.
     }
   }
+}
+
+function restore(): Map<string, Unsent> {
+  try {
+    const stored: unknown = JSON.parse(sessionStorage.getItem(storageKey) ?? '[]');
+    return new Map(Array.isArray(stored) ? stored.filter(isEntry) : []);
+  } catch {
+    return new Map();
+  }
+}
+
+function isEntry(value: unknown): value is [string, Unsent] {
+  if (!Array.isArray(value) || typeof value[0] !== 'string') return false;
+  const unsent: unknown = value[1];
+  return (
+    typeof unsent === 'object' &&
+    unsent !== null &&
+    'text' in unsent &&
+    typeof unsent.text === 'string' &&
+    'attachments' in unsent &&
+    Array.isArray(unsent.attachments) &&
+    unsent.attachments.every((one: unknown) => typeof one === 'object' && one !== null && 'mediaId' in one && typeof one.mediaId === 'string')
+  );
 }

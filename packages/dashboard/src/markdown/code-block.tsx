@@ -1,7 +1,9 @@
-import { lazy, type RefObject, Suspense, useCallback, useEffect, useRef, useState } from 'react';
+import { lazy, type RefObject, Suspense, use, useCallback, useEffect, useRef, useState } from 'react';
+import { artifactKind, namedFile } from '../data/artifacts.ts';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Button } from '../ui/parts.tsx';
 import { saveBlob } from '../ui/save-json.ts';
+import { ArtifactContext } from './artifact-context.ts';
 import type { Piece } from './highlight.ts';
 
 const Diagram = lazy(async () => ({ default: (await import('./diagram.tsx')).Diagram }));
@@ -30,11 +32,6 @@ const fileTypes: Readonly<Record<string, string>> = {
   typescript: 'ts',
 };
 
-/** Returns the name of a file that a code block has after its language. */
-function namedFile(info: string | undefined): string | undefined {
-  return /\s.*?([\w.-]*\w\.[A-Za-z]\w{0,7})["']?$/.exec((info ?? '').trim())?.[1];
-}
-
 /** Returns the name of a file for a code block: its own, or one for the language. */
 function fileNameOf(info: string | undefined): string {
   const named = namedFile(info);
@@ -55,6 +52,7 @@ export function CodeBlock({ info, text, complete }: { readonly info: string | un
   const figure = useRef<HTMLElement>(null);
   const inView = useInView(figure);
   const pieces = usePieces(text, name, complete, inView);
+  const openArtifact = use(ArtifactContext);
   const drawn = isDiagram && !showsCode && failure === undefined;
   return (
     <figure className="code" ref={figure}>
@@ -64,6 +62,11 @@ export function CodeBlock({ info, text, complete }: { readonly info: string | un
           {isDiagram && failure === undefined && (
             <Button small look="quiet" icon={showsCode ? 'graph' : 'code'} onClick={() => setShowsCode(!showsCode)}>
               {showsCode ? 'Diagram' : 'Source'}
+            </Button>
+          )}
+          {openArtifact !== undefined && complete && artifactKind(info, text) !== undefined && (
+            <Button small look="quiet" icon="screen" onClick={() => openArtifact(info, text)}>
+              Open
             </Button>
           )}
           <Button

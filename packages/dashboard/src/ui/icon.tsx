@@ -40,6 +40,8 @@ const paths = {
   hook: 'M12 4v9a4 4 0 1 1-8 0v-1l2.5 2M12 4h5M17 4v16M14 20h6',
   up: 'M12 19V5M5 12l7-7 7 7',
   chevron: 'M6 9l6 6 6-6',
+  previous: 'M15 6l-6 6 6 6',
+  next: 'M9 6l6 6-6 6',
   sliders: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 4.5v5M10 14.5v5',
   folder: 'M3 6h6l2 2h10v11H3z',
   upload: 'M12 16V5M7 10l5-5 5 5M5 20h14',

@@ -4,14 +4,20 @@ import { useSession } from '../../data/context.ts';
 import { suggestTitle } from '../../data/conversations.ts';
 import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
-import { BrowserDialog } from '../../lazy-pages.ts';
+import { ArtifactPanel, BrowserDialog } from '../../lazy-pages.ts';
+import { ArtifactContext } from '../../markdown/artifact-context.ts';
 import { navigate } from '../../router.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
+import type { OpenArtifact } from './artifact-panel.tsx';
+import { BranchSwitch } from './branch-switch.tsx';
+import type { ChatCommand } from './chat-commands.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPicker } from './conversation-picker.tsx';
 import { MessageList } from './message-list.tsx';
+import { QueueList } from './queue-list.tsx';
 
 /** The conversation list and the open conversation: `/chat` starts one, `/chat/<reference>` continues one. */
 export function ChatPage({ reference }: { readonly reference: string | undefined }) {
@@ -57,6 +63,9 @@ function ThreadView({
   const { ref, messages, running } = state;
   // Remounts the message field when its text is set from outside.
   const [round, setRound] = useState(0);
+  const { run: runAction, error: actionError } = useAction();
+  const [artifact, setArtifact] = useState<OpenArtifact>();
+  const openArtifact = useCallback((info: string | undefined, text: string) => setArtifact({ info, text }), []);
 
   const listButton = useRef<HTMLButtonElement>(null);
   const wasCovered = useRef(covered);
@@ -82,6 +91,37 @@ function ThreadView({
     [chats, thread],
   );
 
+  const regenerate = useCallback(async () => {
+    const made = await chats.regenerate(thread);
+    navigate(made === undefined ? '/chat' : `/chat/${made}`);
+  }, [chats, thread]);
+
+  const commands = useMemo<readonly ChatCommand[]>(() => {
+    const inConversation: readonly ChatCommand[] =
+      ref === undefined
+        ? []
+        : [
+            {
+              name: 'rename',
+              argument: 'TITLE',
+              text: 'Gives the conversation a title',
+              run: (title) => void (title !== '' && runAction(() => client.call('session.update', { conversationRef: ref, title }))),
+            },
+            {
+              name: 'compact',
+              text: 'Summarises the conversation, so that less of it is sent to the model',
+              run: (focus) => runAction(() => client.call('session.compact', { conversationRef: ref, ...(focus !== '' && { instructions: focus }) })),
+            },
+            { name: 'details', text: 'Opens the page of the conversation', run: () => navigate(`/conversations/${ref}`) },
+          ];
+    return [
+      { name: 'new', text: 'Starts another chat', run: () => onBegin() },
+      { name: 'agent', argument: 'NAME', text: 'Starts a chat with another agent', run: (name) => onBegin(name === '' ? undefined : name) },
+      { name: 'stop', text: 'Stops the answer', run: () => chats.stop(thread) },
+      ...inConversation,
+    ];
+  }, [ref, client, chats, thread, onBegin, runAction]);
+
   // Another client may write to the same conversation.
   useEffect(
     () =>
@@ -93,7 +133,7 @@ function ThreadView({
     [live, chats, thread],
   );
 
-  return (
+  const conversation = (
     <section className="thread" aria-label="Conversation" inert={covered}>
       <header className="thread-head">
         <span className="narrow-only">
@@ -106,6 +146,7 @@ function ThreadView({
           </PageLink>
         )}
         <span className="grow" />
+        {ref !== undefined && messages.length > 0 && <BranchSwitch reference={ref} />}
         {state.agentId !== '' && messages.length > 0 && <BrowserButton agentId={state.agentId} />}
         {ref !== undefined && (
           <PageLink to={`/conversations/${ref}`} className="button small">
@@ -137,11 +178,21 @@ function ThreadView({
             setRound(round + 1);
           }}
           onBranch={branch}
+          onRegenerate={ref === undefined ? undefined : regenerate}
+          onContinue={() => void chats.send(thread, 'Continue where you stopped.', [])}
           onEarlier={() => chats.loadEarlier(thread)}
         />
       )}
+      {actionError !== undefined && <Failure error={actionError} />}
+      <QueueList
+        queue={state.queue}
+        running={running}
+        onSendNow={(key) => void chats.sendNow(thread, key)}
+        onRemove={({ key }) => chats.unqueue(thread, key)}
+      />
       <Composer
         key={round}
+        commands={commands}
         agentId={state.agentId}
         initial={chats.unsent(thread)}
         onChange={(unsent) => chats.keepUnsent(thread, unsent)}
@@ -151,6 +202,21 @@ function ThreadView({
         onStop={() => chats.stop(thread)}
       />
     </section>
+  );
+  return (
+    <ArtifactContext value={openArtifact}>
+      {conversation}
+      {artifact !== undefined && (
+        <Suspense fallback={null}>
+          <ArtifactPanel
+            open={artifact}
+            messages={messages}
+            onShow={(text) => setArtifact({ info: artifact.info, text })}
+            onClose={() => setArtifact(undefined)}
+          />
+        </Suspense>
+      )}
+    </ArtifactContext>
   );
 }
 

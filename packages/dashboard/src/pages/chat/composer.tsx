@@ -1,7 +1,9 @@
-import { type DragEvent, type KeyboardEvent, useEffect, useEffectEvent, useRef, useState } from 'react';
+import { type DragEvent, type KeyboardEvent, useEffect, useEffectEvent, useId, useRef, useState } from 'react';
 import type { Attachment } from '../../data/chat-thread.ts';
 import type { Unsent } from '../../data/unsent.ts';
 import { Button } from '../../ui/parts.tsx';
+import { Completion, type CompletionHandle } from './completion.tsx';
+import type { ChatCommand } from './chat-commands.ts';
 import { FilePicker } from './file-picker.tsx';
 import { RecordButton } from './record-button.tsx';
 import { UploadList } from './upload-list.tsx';
@@ -14,20 +16,25 @@ interface ComposerProps {
   readonly initial: Unsent;
   readonly running: boolean;
   readonly disabled: boolean;
+  /** What `/name` runs in the chat itself. */
+  readonly commands: readonly ChatCommand[];
   /** Called with the unsent message, to keep it. */
   readonly onChange: (unsent: Unsent) => void;
   readonly onSend: (text: string, attachments: readonly Attachment[]) => void;
   readonly onStop: () => void;
 }
 
-/** The message field: Enter sends, Shift+Enter inserts a line break; files are added by button, drop or paste. */
-export function Composer({ agentId, initial, running, disabled, onChange, onSend, onStop }: ComposerProps) {
+/** The message field: Enter sends, or queues while an answer is written; Shift+Enter inserts a line break; files are added by button, drop or paste. */
+export function Composer({ agentId, initial, running, disabled, commands, onChange, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState(initial.text);
   const uploads = useUploads(initial.attachments);
   const area = useRef<HTMLTextAreaElement>(null);
   const form = useRef<HTMLFormElement>(null);
+  const completion = useRef<CompletionHandle>(null);
+  const listId = useId();
+  const [completing, setCompleting] = useState<string>();
   const drop = useFileDrop(uploads.add);
-  const isReady = text.trim() !== '' && uploads.isSettled && !running && !disabled;
+  const isReady = text.trim() !== '' && uploads.isSettled && !disabled;
 
   useEffect(() => {
     if (!disabled) focusWithoutTouch(area.current);
@@ -45,6 +52,13 @@ export function Composer({ agentId, initial, running, disabled, onChange, onSend
 
   function send(): void {
     if (!isReady) return;
+    const [, name, rest = ''] = /^\/(\S+)\s*([^]*)$/.exec(text.trim()) ?? [];
+    const command = commands.find((one) => one.name === name);
+    if (command !== undefined) {
+      // Before the command, which may open another conversation.
+      setText('');
+      return command.run(rest.trim());
+    }
     onSend(text.trim(), attachmentsOf(uploads.list));
     setText('');
     uploads.clear();
@@ -60,6 +74,16 @@ export function Composer({ agentId, initial, running, disabled, onChange, onSend
       }}
       {...drop.handlers}
     >
+      <Completion
+        ref={completion}
+        listId={listId}
+        field={area}
+        text={text}
+        agentId={agentId}
+        commands={commands}
+        onComplete={setText}
+        onActive={setCompleting}
+      />
       <UploadList uploads={uploads} />
       <div className="composer-row">
         <FilePicker disabled={disabled || uploads.isFull} onPick={uploads.add} />
@@ -72,7 +96,10 @@ export function Composer({ agentId, initial, running, disabled, onChange, onSend
           ref={area}
           aria-label="Message"
           dir="auto"
-          placeholder="Write a message"
+          placeholder={running ? 'Write the next message' : 'Write a message'}
+          aria-autocomplete="list"
+          aria-controls={completing === undefined ? undefined : listId}
+          aria-activedescendant={completing}
           rows={1}
           value={text}
           disabled={disabled}
@@ -82,7 +109,10 @@ export function Composer({ agentId, initial, running, disabled, onChange, onSend
             event.preventDefault();
             uploads.add([...event.clipboardData.files]);
           }}
+          onSelect={() => completion.current?.refresh()}
+          onBlur={() => completion.current?.close()}
           onKeyDown={(event) => {
+            if (completion.current?.onKey(event) === true) return;
             if (event.key === 'Escape' && running && !event.nativeEvent.isComposing) {
               event.preventDefault();
               return onStop();
@@ -92,6 +122,11 @@ export function Composer({ agentId, initial, running, disabled, onChange, onSend
             send();
           }}
         />
+        {running && text.trim() !== '' && (
+          <Button icon="clock" submit disabled={!isReady}>
+            Queue
+          </Button>
+        )}
         {running ? (
           <Button icon="stop" look="primary" onClick={onStop}>
             Stop

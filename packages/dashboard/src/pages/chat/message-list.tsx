@@ -54,6 +54,8 @@ export function MessageList({
   onRetry,
   onEdit,
   onBranch,
+  onRegenerate,
+  onContinue,
   onEarlier,
 }: {
   readonly state: Thread;
@@ -62,6 +64,10 @@ export function MessageList({
   readonly onEdit: () => void;
   /** Continues from an earlier question in a branch. */
   readonly onBranch: (question: ChatMessage) => Promise<void>;
+  /** Answers the last question again, in a branch; absent before the conversation is stored. */
+  readonly onRegenerate: (() => Promise<void>) | undefined;
+  /** Lets the agent continue an answer that was stopped. */
+  readonly onContinue: () => void;
   readonly onEarlier: () => Promise<void>;
 }) {
   const { messages, running, earlier } = state;
@@ -124,6 +130,8 @@ export function MessageList({
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
               onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
               onBranch={onBranch}
+              onRegenerate={index === messages.length - 1 && !running ? onRegenerate : undefined}
+              onContinue={index === messages.length - 1 && !running ? onContinue : undefined}
             />
           </li>
         ))}
@@ -162,6 +170,8 @@ const Message = memo(function Message({
   onRetry,
   onEdit,
   onBranch,
+  onRegenerate,
+  onContinue,
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
@@ -174,6 +184,8 @@ const Message = memo(function Message({
   readonly onRetry: (() => void) | undefined;
   readonly onEdit: (() => void) | undefined;
   readonly onBranch: (question: ChatMessage) => Promise<void>;
+  readonly onRegenerate: (() => Promise<void>) | undefined;
+  readonly onContinue: (() => void) | undefined;
 }) {
   const branching = useAction();
   const { role, text, state, atMs, attachments, items, made, error, result } = message;
@@ -271,9 +283,19 @@ const Message = memo(function Message({
                 <SpeakButton agentId={agentId} text={text} />
               </Suspense>
             )}
-            {onRetry !== undefined && failure === undefined && (
+            {onContinue !== undefined && state === 'stopped' && text !== '' && (
+              <Button look="quiet" small icon="play" onClick={onContinue}>
+                Continue
+              </Button>
+            )}
+            {onRetry !== undefined && failure === undefined && state === 'stopped' && (
               <Button look="quiet" small icon="retry" onClick={onRetry}>
-                {state === 'stopped' ? 'Try again' : 'Ask again'}
+                Try again
+              </Button>
+            )}
+            {onRegenerate !== undefined && failure === undefined && state === 'done' && (
+              <Button look="quiet" small icon="retry" disabled={branching.busy} onClick={() => branching.run(onRegenerate)}>
+                Regenerate
               </Button>
             )}
             {onEdit !== undefined && state !== 'done' && (

@@ -1,0 +1,54 @@
+import { useSession } from '../../data/context.ts';
+import { type Conversation } from '../../data/conversations.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { navigate } from '../../router.ts';
+import { IconButton } from '../../ui/parts.tsx';
+
+const maxLoaded = 200;
+
+/** Moves between a conversation and its branches, in the order in which they were begun. */
+export function BranchSwitch({ reference }: { readonly reference: string }) {
+  const { client } = useSession();
+  const { data } = useLoad(
+    ['branches'],
+    (signal) => client.call('session.list', { allAgents: true, source: 'chat', limit: maxLoaded }, { signal }),
+    { changedBy: ['session:created', 'session:expired'], settleMs: 1_500 },
+  );
+  const family = familyOf(reference, data?.sessions ?? []);
+  const at = family.indexOf(reference);
+  if (family.length < 2 || at < 0) return null;
+  const go = (next: string | undefined): void => {
+    if (next !== undefined) navigate(`/chat/${next}`);
+  };
+  return (
+    <span className="branch-switch" role="group" aria-label="Branches">
+      <IconButton icon="previous" label="Previous branch" disabled={at === 0} onClick={() => go(family[at - 1])} />
+      <span className="hint">
+        {at + 1} of {family.length}
+      </span>
+      <IconButton icon="next" label="Next branch" disabled={at === family.length - 1} onClick={() => go(family[at + 1])} />
+    </span>
+  );
+}
+
+/** Returns a conversation with everything that was forked from the same one, oldest first. */
+export function familyOf(
+  reference: string,
+  conversations: readonly Pick<Conversation, 'conversationRef' | 'forkedFrom' | 'createdAt'>[],
+): readonly string[] {
+  const parents = new Map(conversations.map(({ conversationRef, forkedFrom }) => [conversationRef, forkedFrom]));
+  const rootOf = (ref: string): string => {
+    let root = ref;
+    for (let depth = 0; depth < maxLoaded; depth++) {
+      const parent = parents.get(root);
+      if (parent === undefined) break;
+      root = parent;
+    }
+    return root;
+  };
+  const root = rootOf(reference);
+  return conversations
+    .filter(({ conversationRef }) => rootOf(conversationRef) === root)
+    .toSorted((a, b) => a.createdAt - b.createdAt)
+    .map(({ conversationRef }) => conversationRef);
+}
