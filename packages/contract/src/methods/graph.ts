@@ -36,6 +36,11 @@ const NodeView = once(() =>
     .strictObject({
       status: z.enum(graphNodeStates),
       type_id: z.enum(graphNodeTypes).optional(),
+      agentId: AgentId.optional().describe('The agent of a node that one agent runs.'),
+      task: z
+        .string()
+        .optional()
+        .describe('Task with its variables filled in; results of other nodes stay `{{node.result}}`. At most 2000 characters.'),
       runId: SubAgentRunId().optional().describe('The sub-agent run of the node, the latest when it has several.'),
       output: z.string().optional().describe('At most 500 characters, cut between code points.'),
       error: z.string().optional(),
@@ -49,11 +54,18 @@ const NodeView = once(() =>
       question: z.string().optional().describe('Question of a pending gate, at most 8000 characters.'),
       ...times(),
       durationMs: z.int().min(0).optional(),
+      tokens: z.int().min(0).optional(),
+      cost: z.number().min(0).nullable().optional().describe('US dollars; null when the price of a call is unknown.'),
     })
     .meta({ id: 'GraphNodeView' }),
 );
 
 const waitsForAnswer = once(() => z.literal(true).optional().describe('One of its approval gates is waiting for the answer of a person.'));
+const mayAnswer = once(() => z.literal(true).optional().describe('Set with `waitsForAnswer` when the caller is the one who may answer.'));
+
+const Variables = once(() =>
+  z.record(z.string(), z.string()).describe('Values of the variables that the run was started with, at most 200 characters each.'),
+);
 
 const Row = once(() =>
   z.strictObject({
@@ -63,6 +75,7 @@ const Row = once(() =>
       .enum(graphStates)
       .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded but not started.'),
     waitsForAnswer: waitsForAnswer(),
+    mayAnswer: mayAnswer(),
     ...times(),
     nodeCount: z.int().min(1),
   }),
@@ -74,6 +87,7 @@ const GraphView = once(() =>
       ...Row().shape,
       isTerminal: z.boolean(),
       rootRunId: RootRunId().optional(),
+      variables: Variables().optional(),
       cancelReason: z.enum(['manual', 'timeout', 'budget', 'killed']).optional(),
       executionOrder: z.array(NodeId()),
       edges: z.array(GraphEdge()),
@@ -321,6 +335,14 @@ export const graph = {
           z.strictObject({
             ...runFields(),
             waitsForAnswer: waitsForAnswer(),
+            mayAnswer: mayAnswer(),
+            agentId: AgentId,
+            rootRunId: RootRunId().optional(),
+            variables: Variables().optional(),
+            ...times(),
+            tokens: z.int().min(0),
+            cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
+            result: z.string().optional().describe('Beginning of the output that was stored last, at most 300 characters.'),
             nodeCount: z.int().min(1),
             fileCount: z.int().min(0).describe('Number of stored outputs.'),
             cause: FailureCause().optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),
@@ -332,7 +354,21 @@ export const graph = {
       {
         params: {},
         result: {
-          runs: [{ graphId, name: 'Report', status: 'completed', date: '2026-01-31T08:00:00.000Z', nodeCount: 2, fileCount: 2 }],
+          runs: [
+            {
+              graphId,
+              name: 'Report',
+              status: 'completed',
+              date: '2026-01-31T08:00:00.000Z',
+              agentId: 'default',
+              variables: { TOPIC: 'tides' },
+              tokens: 1200,
+              cost: 0.01,
+              result: 'Tides come twice a day.',
+              nodeCount: 2,
+              fileCount: 2,
+            },
+          ],
           total: 1,
           offset: 0,
           limit: 50,

@@ -57,8 +57,29 @@ export const recentGraphs = operation(
     }),
 );
 
-export interface RunListed extends Pick<GraphRow, 'id' | 'label' | 'state' | 'createdAtMs' | 'nodeCount'> {
+type ListedColumn = (typeof listedColumns)[number];
+const listedColumns = [
+  'id',
+  'principalId',
+  'agentId',
+  'label',
+  'state',
+  'rootRunId',
+  'variablesJson',
+  'createdAtMs',
+  'startedAtMs',
+  'endedAtMs',
+  'nodeCount',
+] as const;
+
+export interface RunListed extends Pick<GraphRow, ListedColumn> {
   readonly outputs: number;
+  readonly tokens: number;
+  readonly costNano: number;
+  /** Nodes with a call whose price is unknown. */
+  readonly unpriced: number;
+  /** Beginning of the output of the node that ended last. */
+  readonly result: string | null;
   /** Cause of the last failed node. */
   readonly cause: string | null;
 }
@@ -87,11 +108,15 @@ export const listGraphRuns = operation(
       if (byAgent) from = from.where('byAgent', '=', 1);
       return from
         .select([
-          'id',
-          'label',
-          'state',
-          'createdAtMs',
-          'nodeCount',
+          ...listedColumns,
+          sql<number>`(select coalesce(sum(tokens), 0) from graph_node where graph_id = graph_run.id)`.as('tokens'),
+          sql<number>`(select coalesce(sum(cost_nano), 0) from graph_node where graph_id = graph_run.id)`.as('costNano'),
+          sql<number>`(select coalesce(sum(unpriced), 0) from graph_node where graph_id = graph_run.id)`.as('unpriced'),
+          sql<
+            string | null
+          >`(select substr(output, 1, 300) from graph_node where graph_id = graph_run.id and output is not null order by ended_at_ms desc, place desc limit 1)`.as(
+            'result',
+          ),
           sql<number>`(select count(*) from graph_node where graph_id = graph_run.id and output is not null)`.as('outputs'),
           sql<
             string | null

@@ -1,4 +1,4 @@
-import { type CallContext, isAdmin } from '../../../../kernel/call-context.ts';
+import { type CallContext, isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import type { HandlersOf } from '../../../../kernel/handlers.ts';
 import type { SubagentsApi } from '../../subagents/api.ts';
@@ -8,7 +8,7 @@ import { findVisible } from './found.ts';
 import { wholeOutputs } from './outputs.ts';
 import { notFound, reachOf } from './reach.ts';
 import { listGraphRuns, recentGraphs } from './read-store.ts';
-import { graphView, rowView, waiting } from './view.ts';
+import { graphView, type Reader, rowView, shownVariables, waiting } from './view.ts';
 
 type RunMethods = HandlersOf<`graph.${'status' | 'outputs' | 'runs' | 'runDetail'}`>;
 
@@ -23,6 +23,8 @@ const recentDefault = 60;
 /** Returns the cause of a failure, for owners. */
 const causeFor = (call: CallContext, cause: string | null): { readonly cause?: string } => (cause === null || !isAdmin(call) ? {} : { cause });
 
+const readerOf = (call: CallContext): Reader => ({ isAdmin: isAdmin(call), ownerId: call.agentCaller === undefined ? ownerOf(call) : undefined });
+
 /** Creates the methods that inspect runs of graphs. */
 export function createRunMethods({ db, clock, runner, subagents }: RunMethodsDeps): RunMethods {
   return {
@@ -30,12 +32,13 @@ export function createRunMethods({ db, clock, runner, subagents }: RunMethodsDep
       if (graphId !== undefined) {
         const graph = await findVisible(db, graphId, call);
         const waiting = graph.row.endedAtMs === null ? await subagents.waitingOf(graph.row.id) : [];
-        return graphView(graph, runner.liveOf(graph.row.id), waiting, isAdmin(call));
+        return graphView(graph, runner.liveOf(graph.row.id), waiting, readerOf(call));
       }
       const rows = await db.read(recentGraphs, { ...reachOf(call), sinceMs: clock.now() - recentMinutes * 60_000 });
+      const { ownerId } = readerOf(call);
       const { active, max, queued } = subagents.counts();
       return {
-        graphs: rows.map((row) => rowView(row, runner.liveOf(row.id))),
+        graphs: rows.map((row) => rowView(row, runner.liveOf(row.id), ownerId)),
         concurrency: { globalActiveSubAgents: active, maxGlobalSubAgents: max, queueDepth: queued },
       };
     },
@@ -50,12 +53,21 @@ export function createRunMethods({ db, clock, runner, subagents }: RunMethodsDep
 
     'graph.runs': async ({ offset, limit }, call) => {
       const { rows, total } = await db.read(listGraphRuns, { ...reachOf(call), offset, limit });
-      const runs = rows.map(({ id, label, state, createdAtMs, nodeCount, outputs, cause }) => ({
-        graphId: id,
-        name: label ?? id,
-        status: state,
-        ...waiting(runner.liveOf(id)),
-        date: new Date(createdAtMs).toISOString(),
+      const { ownerId } = readerOf(call);
+      const runs = rows.map(({ nodeCount, outputs, cause, result, ...row }) => ({
+        graphId: row.id,
+        name: row.label ?? row.id,
+        status: row.state,
+        ...waiting(runner.liveOf(row.id), row.principalId === ownerId),
+        date: new Date(row.createdAtMs).toISOString(),
+        agentId: row.agentId,
+        ...(row.rootRunId !== null && { rootRunId: row.rootRunId }),
+        ...shownVariables(row),
+        ...(row.startedAtMs !== null && { startedAt: row.startedAtMs }),
+        ...(row.endedAtMs !== null && { completedAt: row.endedAtMs }),
+        tokens: row.tokens,
+        cost: row.unpriced > 0 ? null : row.costNano / 1e9,
+        ...(result !== null && { result }),
         nodeCount,
         fileCount: outputs,
         ...causeFor(call, cause),
