@@ -261,8 +261,8 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       const { page, complaints } = session;
       const content = `${hostile}\u202e ${'long '.repeat(2000)}the end`;
       const first = writing('documents/first.md', content);
-      await page.getByRole('link', { name: 'Approvals 1 pending' }).waitFor();
-      await page.getByRole('link', { name: 'Approvals 1 pending' }).focus();
+      await page.getByRole('link', { name: 'Waiting for you 1 pending' }).waitFor();
+      await page.getByRole('link', { name: 'Waiting for you 1 pending' }).focus();
       await page.keyboard.press('Enter');
       const card = page.getByRole('article', { name: 'write' });
       const shown = await card.getByRole('region', { name: 'Arguments of write' }).innerText();
@@ -277,7 +277,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Deny');
       await page.keyboard.press('Enter');
       await first;
-      await page.getByText('No pending approvals').waitFor();
+      await card.waitFor({ state: 'detached' });
       expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('too long');
       expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
       const second = writing('documents/second.md', 'short');
@@ -292,7 +292,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       await using session = await logIn();
       const { page } = session;
       const first = writing('documents/race.md', 'x');
-      await page.getByRole('link', { name: 'Approvals 1 pending' }).click();
+      await page.getByRole('link', { name: 'Waiting for you 1 pending' }).click();
       await page.getByRole('article', { name: 'write' }).waitFor();
       const [request] = (await pending()).requests;
       // Holds the response to this tab's decision until the other one is made.
@@ -320,9 +320,9 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       left.abort();
       await gone;
       const second = writing('documents/b.md', 'b', 'ada:both');
-      await page.getByRole('button', { name: 'Approve all 2' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Approve all' }).click();
-      await page.getByText('Approved 2 calls.').waitFor();
+      await page.getByRole('button', { name: 'Allow all 2' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Allow all once' }).click();
+      await page.getByText('Allowed 2 calls.').waitFor();
       await second;
       expect(await product.call('workspace.readFile', { agentId: 'default', filePath: 'documents/b.md' })).toMatchObject({ content: 'b' });
       await page.getByRole('button', { name: 'Clear denials' }).click();
@@ -373,15 +373,19 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     expect(complaints).toEqual([]);
   });
 
-  test('a non-admin token sees none of these pages', async () => {
+  test('a non-admin token sees none of these pages, and no approvals among what waits', async () => {
     await using session = await logIn(tokenOf('rpc'));
     const { page } = session;
     const pages = page.getByRole('navigation', { name: 'Pages' });
-    expect(await pages.getByRole('link', { name: /^(Approvals|Audit)/ }).count()).toBe(0);
-    for (const path of ['/approvals', '/audit', '/agents/default/workspace']) {
+    expect(await pages.getByRole('link', { name: 'Audit' }).count()).toBe(0);
+    for (const path of ['/audit', '/agents/default/workspace']) {
       await page.goto(product.url + path);
       await page.getByText('This needs a token with the scope admin').waitFor();
     }
+    await page.goto(`${product.url}/approvals`);
+    await page.getByText('Nothing waits for you').last().waitFor();
+    expect(new URL(page.url()).pathname).toBe('/waiting');
+    expect(await page.getByRole('alert').count()).toBe(0);
   });
 
   test('a page that was loaded before opens while the gateway is stopped', async () => {
@@ -395,7 +399,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     await page.getByRole('textbox', { name: 'Message' }).waitFor();
     // The pages are loaded a few seconds after the login.
     await page.clock.fastForward(4_000);
-    await expect.poll(() => loaded.filter((url) => /(agent|approvals|audit)-page/.test(url)).length).toBeGreaterThanOrEqual(3);
+    await expect.poll(() => loaded.filter((url) => /(agent|waiting|audit)-page/.test(url)).length).toBeGreaterThanOrEqual(3);
     await own.daemon.kill();
     await page.getByRole('link', { name: 'Audit' }).click();
     await page.getByRole('heading', { level: 1, name: 'Audit' }).waitFor();
@@ -434,7 +438,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     const waiting = writing('documents/axe.md', 'axe', 'ada:axe');
     await using session = await logIn(product.token, { bypassCSP: true, reducedMotion: 'reduce' });
     const { page } = session;
-    await page.getByRole('link', { name: 'Approvals 1 pending' }).click();
+    await page.getByRole('link', { name: 'Waiting for you 1 pending' }).click();
     await page.getByRole('article', { name: 'write' }).waitFor();
     expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.getByRole('button', { name: 'Deny' }).click();
@@ -482,9 +486,9 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       expect([name, small]).toEqual([name, []]);
     };
     const waiting = writing('documents/phone.md', `phone ${'unbroken'.repeat(60)}`, 'ada:phone');
-    await page.goto(`${product.url}/approvals`);
+    await page.goto(`${product.url}/waiting`);
     await page.getByRole('article', { name: 'write' }).waitFor();
-    await fits('approvals');
+    await fits('waiting');
     await page.getByRole('button', { name: 'Deny' }).click();
     await waiting;
     for (const path of ['', '/workspace', '/tools', '/skills', '/mcp']) {

@@ -16,7 +16,6 @@ function part<T>(load: () => Promise<T>): () => Promise<T> {
 /** Code that is not needed at once; preloaded after login, so that pages open while the gateway restarts and after an update. */
 export const lazyPages = {
   agent: part(() => import('./pages/agent/agent-page.tsx')),
-  approvals: part(() => import('./pages/approvals/approvals-page.tsx')),
   audit: part(() => import('./pages/audit/audit-page.tsx')),
   conversation: part(() => import('./pages/chat/conversation-dialog.tsx')),
   browser: part(() => import('./pages/browser/browser-dialog.tsx')),
@@ -34,10 +33,10 @@ export const lazyPages = {
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
   settings: part(() => import('./pages/settings/settings-page.tsx')),
   traces: part(() => import('./pages/traces/traces-page.tsx')),
+  waiting: part(() => import('./pages/waiting/waiting-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
-export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.approvals()).ApprovalsPage }));
 export const ArtifactPanel = lazy(async () => ({ default: (await part(() => import('./pages/chat/artifact-panel.tsx'))()).ArtifactPanel }));
 export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
@@ -59,6 +58,7 @@ export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedu
 export const SpeakButton = lazy(async () => ({ default: (await lazyPages.files()).SpeakButton }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
 export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
+export const WaitingPage = lazy(async () => ({ default: (await lazyPages.waiting()).WaitingPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
 export const Palette = lazy(async () => ({ default: (await lazyPages.palette()).Palette }));
 export const Shortcuts = lazy(async () => ({ default: (await lazyPages.palette()).Shortcuts }));

@@ -1,9 +1,9 @@
 import { Component, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
+import { useNotices } from './data/notices.ts';
 import { hasNoModel, stepNames, useFirstRun, useOffersFirstRun } from './data/first-run.ts';
 import {
   AgentPage,
-  ApprovalsPage,
   AuditPage,
   ChannelsPage,
   EvalsPage,
@@ -22,6 +22,7 @@ import {
   Shortcuts,
   StartPage,
   TracesPage,
+  WaitingPage,
   WebhooksPage,
 } from './lazy-pages.ts';
 import { PageLoadFailure } from './page-load-failure.tsx';
@@ -63,9 +64,9 @@ const groups: readonly { readonly name: string; readonly sections: readonly Sect
     name: 'Use',
     sections: [
       { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
-      { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
+      { path: '/waiting', name: 'Waiting for you', icon: 'hand', draw: (id) => <WaitingPage wanted={id} /> },
       { path: '/inbox', name: 'Inbox', icon: 'bell', draw: () => <InboxPage /> },
-      { path: '/approvals', name: 'Approvals', icon: 'hand', draw: (id) => <ApprovalsPage wanted={id} />, adminOnly: true },
+      { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
       { path: '/files', name: 'Files', icon: 'file', draw: () => <MediaPage /> },
       { path: '/knowledge', name: 'Knowledge', icon: 'folder', draw: (rest) => <KnowledgePage rest={rest} /> },
       { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
@@ -113,8 +114,8 @@ const pagesFor = (admin: boolean): readonly Section[] => (admin ? sections : pag
 export function Shell() {
   const path = usePath();
   const first = useFirstPath();
-  const { admin, approvals } = useSession();
-  const waiting = useStore(approvals.state).total;
+  const { admin } = useSession();
+  const waiting = useWaitingCount();
   const [menuOpen, setMenuOpen] = useState(false);
   const [shortcut, setShortcut] = useState<Shortcut>();
   const main = useRef<HTMLElement>(null);
@@ -124,6 +125,8 @@ export function Shell() {
 
   useEffect(() => {
     if (path === '/' && first !== undefined) navigate(first, { replace: true });
+    // Earlier addresses, in bookmarks and messages.
+    else if (/^\/approvals(?:\/|$)/.test(path)) navigate(path.replace('/approvals', '/waiting'), { replace: true });
   }, [path, first]);
   useEffect(() => {
     const name = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
@@ -131,6 +134,7 @@ export function Shell() {
     document.title = waiting === 0 ? name : `(${waiting}) ${name}`;
   }, [section, waiting]);
   useShortcuts(setShortcut);
+  useNotices(() => navigate('/waiting'));
 
   useEffect(() => {
     // Preloading only: the page itself reports when it can't be loaded.
@@ -165,6 +169,13 @@ export function Shell() {
         />
         <BrandMark />
         <span className="brand-name">{section?.name ?? 'Gatehouse'}</span>
+        {waiting > 0 && section?.path !== '/waiting' && (
+          <PageLink to="/waiting" className="top-waiting" onFollow={() => setMenuOpen(false)}>
+            <Icon name="hand" />
+            {waiting}
+            <span className="visually-hidden"> waiting for you</span>
+          </PageLink>
+        )}
       </header>
       <div className={menuOpen ? 'side open' : 'side'}>
         <div className="brand">
@@ -196,7 +207,7 @@ export function Shell() {
       <main id="content" ref={main} tabIndex={-1} inert={menuOpen}>
         <Guard key={section?.path ?? path}>
           {section === undefined ? (
-            path === '/' ? (
+            path === '/' || path.startsWith('/approvals') ? (
               <LoadingPage />
             ) : (
               <NoSuchPage />
@@ -258,7 +269,7 @@ function NavGroup({
           <PageLink key={one.path} to={one.path} className="nav-item" current={one === current} onFollow={onFollow}>
             <Icon name={one.icon} />
             {one.name}
-            {one.path === '/approvals' && <PendingCount />}
+            {one.path === '/waiting' && <PendingCount />}
             {one.path === '/inbox' && <UnreadCount />}
           </PageLink>
         ))}
@@ -266,9 +277,14 @@ function NavGroup({
   );
 }
 
-/** Shows the number of pending approvals. */
+/** The number of things that wait for the user: one number for all of them. */
+function useWaitingCount(): number {
+  const { approvals, waiting } = useSession();
+  return useStore(approvals.state).total + useStore(waiting.state).items.length;
+}
+
 function PendingCount() {
-  return <NavCount count={useStore(useSession().approvals.state).total} label="pending" />;
+  return <NavCount count={useWaitingCount()} label="pending" />;
 }
 
 function UnreadCount() {

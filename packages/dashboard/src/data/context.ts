@@ -11,6 +11,7 @@ import type { Store } from './store.ts';
 import type { ToolActivities } from './tool-activity.ts';
 import type { TurnCosts } from './turn-costs.ts';
 import type { TurnIds } from './turn-ids.ts';
+import type { WaitingForUser } from './waiting.ts';
 
 /** State that all pages share while a user is logged in. */
 export interface Session extends Connection {
@@ -26,6 +27,8 @@ export interface Session extends Connection {
   /** The newest turn of each conversation that this tab has heard of. */
   readonly turnIds: Store<TurnIds>;
   readonly approvals: Approvals;
+  /** What waits for the user apart from approvals. */
+  readonly waiting: WaitingForUser;
   readonly inbox: Inbox;
   readonly toolActivities: Store<ToolActivities>;
   readonly pastCalls: CallHistory;

@@ -13,6 +13,7 @@ import { createStore } from './store.ts';
 import { createToolActivities } from './tool-activity.ts';
 import { createTurnCosts } from './turn-costs.ts';
 import { createTurnIds } from './turn-ids.ts';
+import { createWaiting } from './waiting.ts';
 
 /** Opens what all pages share while a user is logged in. `leave` logs out, with the reason when the token is refused. */
 export function createSession(connection: Connection, leave: (error?: unknown) => void): Session {
@@ -37,6 +38,7 @@ export function createSession(connection: Connection, leave: (error?: unknown) =
     ),
     turnIds: createTurnIds(live),
     approvals: createApprovals(connection.client, live, connection.admin),
+    waiting: createWaiting(connection.client, live, connection.admin),
     inbox: createInbox(connection.client, live),
     toolActivities: createToolActivities(live),
     pastCalls: createCallHistory(),
@@ -49,6 +51,6 @@ export function createSession(connection: Connection, leave: (error?: unknown) =
 }
 
 /** Closes everything that a session has open. */
-export function closeSession({ live, health, chats, approvals, inbox, pastCalls, queries }: Session): void {
-  for (const part of [live, health, chats, approvals, inbox, pastCalls, queries]) part.close();
+export function closeSession({ live, health, chats, approvals, waiting, inbox, pastCalls, queries }: Session): void {
+  for (const part of [live, health, chats, approvals, waiting, inbox, pastCalls, queries]) part.close();
 }

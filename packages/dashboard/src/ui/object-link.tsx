@@ -10,7 +10,7 @@ const pages: readonly (readonly [RegExp, string])[] = [
   [/^gr_[0-9a-f-]{36}$/, '/graphs/runs'],
   [/^sg_[0-9a-f-]{36}$/, '/graphs/edit'],
   [/^cj_[\w-]+$/, '/schedule'],
-  [/^ap_[0-9a-f-]{36}$/, '/approvals'],
+  [/^ap_[0-9a-f-]{36}$/, '/waiting'],
   [/^wd_[0-9a-f-]{36}$/, '/webhooks'],
   [/^ev_[0-9a-f-]{36}$/, '/evals'],
 ];

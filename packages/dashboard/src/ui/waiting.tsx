@@ -17,7 +17,7 @@ export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined
   const badge = <Badge tone="warn">{waitLabels[kind]}</Badge>;
   return (
     <span title={`Until ${dateTime(untilMs)}${cause === undefined ? '' : `: ${cause}`}`}>
-      {approvalId === undefined ? badge : <PageLink to={`/approvals/${approvalId}`}>{badge}</PageLink>}
+      {approvalId === undefined ? badge : <PageLink to={`/waiting/${approvalId}`}>{badge}</PageLink>}
     </span>
   );
 }

@@ -74,20 +74,8 @@ export function ApprovalCard({
           {revealedJson(params)}
         </pre>
         <dl className="facts">
-          {!inChat && (
-            <>
-              <dt>Conversation</dt>
-              <dd>
-                <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
-              </dd>
-            </>
-          )}
           <dt>Requested</dt>
           <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
-          <dt>Arguments</dt>
-          <dd>{bytes(paramsBytes)}, all shown above</dd>
-          <dt>Digest</dt>
-          <dd className="mono">{digest}</dd>
         </dl>
         {typeof rule === 'string' && <p className="hint">This call can't be allowed always: {revealedText(rule)}.</p>}
         {offered !== undefined && (
@@ -109,6 +97,23 @@ export function ApprovalCard({
             </div>
           </section>
         )}
+        <details className="hint">
+          <summary>What exactly is allowed</summary>
+          <dl className="facts">
+            {!inChat && (
+              <>
+                <dt>Conversation</dt>
+                <dd>
+                  <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
+                </dd>
+              </>
+            )}
+            <dt>Arguments</dt>
+            <dd>{bytes(paramsBytes)}, all shown above</dd>
+            <dt>Digest</dt>
+            <dd className="mono">{digest}</dd>
+          </dl>
+        </details>
       </div>
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <footer className="approval-foot">

@@ -151,7 +151,7 @@ function Work({ status, slots }: Overview) {
           <Fact name="Sub-agents">{`${count(slots.globalActiveSubAgents)} of ${count(slots.maxGlobalSubAgents)} slots in use, ${count(slots.queueDepth)} queued`}</Fact>
         )}
         <Fact name="Approvals">
-          <PageLink to="/approvals">{`${count(pending)} pending`}</PageLink>
+          <PageLink to="/waiting">{`${count(pending)} pending`}</PageLink>
         </Fact>
         <Fact name="Inbox">
           <PageLink to="/inbox">{`${count(unread)} unread`}</PageLink>

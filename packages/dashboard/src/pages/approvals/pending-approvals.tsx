@@ -1,11 +1,13 @@
-import { useEffect, useRef, useState } from 'react';
+import { useId, useState } from 'react';
 import type { ApprovalRequest, Decision } from '../../data/approvals.ts';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
+import { useConversationTitle } from '../../data/conversation-title.ts';
 import { useAction } from '../../data/use-action.ts';
 import { Confirm } from '../../ui/dialog.tsx';
-import { AdminOnly, Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
+import { PageLink } from '../../ui/link.tsx';
 import { revealedText } from '../../ui/revealed.ts';
 import { ApprovalCard } from './approval-card.tsx';
 
@@ -17,23 +19,14 @@ interface AskedForAll {
 /** Maximum number of calls in one batch. */
 const batchLength = 50;
 
-/** Pending approvals: `/approvals/<id>` scrolls to one of them. */
-export function ApprovalsPage({ wanted }: { readonly wanted: string | undefined }) {
-  const { admin } = useSession();
-  return admin ? <Inbox wanted={wanted} /> : <AdminOnly title="Approvals" />;
-}
-
-function Inbox({ wanted }: { readonly wanted: string | undefined }) {
+/** Pending calls by conversation, and how the last ones ended; `wanted` is the id of one to scroll to. */
+export function PendingApprovals({ wanted }: { readonly wanted: string | undefined }) {
   const { client, approvals } = useSession();
   const { requests, total, decided, loading, error } = useStore(approvals.state);
   const [asked, setAsked] = useState<AskedForAll>();
   const [outcome, setOutcome] = useState<string>();
   const clearing = useAction();
-  const list = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    // The focused element was removed with the decided call.
-    if (document.activeElement === document.body) list.current?.focus();
-  }, [requests]);
+  const heading = useId();
 
   /** Decides on the requests that were shown, not on later ones. */
   const decideAll = async ({ requests: all, approved }: AskedForAll): Promise<void> => {
@@ -48,7 +41,7 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
     }
     const missed = all.length - decidedCount;
     setOutcome(
-      `${approved ? 'Approved' : 'Denied'} ${plural(decidedCount, 'call')}${missed > 0 ? `; ${plural(missed, 'call')} already decided` : ''}.`,
+      `${approved ? 'Allowed' : 'Denied'} ${plural(decidedCount, 'call')}${missed > 0 ? `; ${plural(missed, 'call')} already decided` : ''}.`,
     );
     approvals.reload();
   };
@@ -58,41 +51,35 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
   };
   const groups = Map.groupBy(requests, ({ conversationRef }) => conversationRef);
 
+  if (requests.length === 0 && decided.length === 0 && error === undefined && wanted === undefined) return null;
   return (
-    <Page
-      title="Approvals"
-      lead="Tool calls that need approval. Exactly what you approve runs."
-      actions={<Button onClick={() => clearing.run(forgetDenials)}>Clear denials</Button>}
-    >
+    <section className="approvals" aria-labelledby={heading}>
+      <div className="panel-head">
+        <h2 id={heading}>Approvals</h2>
+        <span className="hint">Exactly what you allow runs.</span>
+        <span className="grow" />
+        <Button small look="quiet" disabled={clearing.busy} onClick={() => clearing.run(forgetDenials)}>
+          Clear denials
+        </Button>
+      </div>
       {clearing.error !== undefined && <Failure error={clearing.error} />}
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
-      {loading && <Skeleton lines={4} />}
-      <div ref={list} tabIndex={-1} className="approvals" role="region" aria-label="Pending calls">
-        <p className="visually-hidden" role="status">
-          {loading ? '' : requests.length === 0 ? 'No pending calls.' : `${plural(total, 'pending call')}`}
-        </p>
-        {!loading && error === undefined && requests.length === 0 && (
-          <Empty title="No pending approvals">
-            <p>Calls appear here when agents request them.</p>
-          </Empty>
-        )}
-        {wanted !== undefined && !loading && error === undefined && !requests.some(({ requestId }) => requestId === wanted) && (
-          <Notice>The requested call is no longer pending.</Notice>
-        )}
-        {[...groups.values()].map((group) => (
-          <ApprovalGroup
-            key={group[0]?.conversationRef}
-            requests={group}
-            wanted={wanted}
-            onDecideAll={(approved) => setAsked({ requests: group, approved })}
-          />
-        ))}
-      </div>
+      {wanted !== undefined && !loading && error === undefined && !requests.some(({ requestId }) => requestId === wanted) && (
+        <Notice>The requested call is no longer pending.</Notice>
+      )}
+      {[...groups.values()].map((group) => (
+        <ApprovalGroup
+          key={group[0]?.conversationRef}
+          requests={group}
+          wanted={wanted}
+          onDecideAll={(approved) => setAsked({ requests: group, approved })}
+        />
+      ))}
       {total > requests.length && <p className="hint">{`Showing the oldest ${requests.length} of ${plural(total, 'call')}.`}</p>}
       {decided.length > 0 && (
         <section className="approval-group" aria-label="Decided since this tab was opened">
-          <h2>Decided</h2>
+          <h3>Decided</h3>
           <ul className="rows">
             {decided.map((one) => (
               <DecisionRow key={one.request.requestId} decision={one} />
@@ -102,8 +89,8 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
       )}
       {asked !== undefined && (
         <Confirm
-          title={`${asked.approved ? 'Approve' : 'Deny'} ${plural(asked.requests.length, 'call')}?`}
-          action={asked.approved ? 'Approve all' : 'Deny all'}
+          title={`${asked.approved ? 'Allow' : 'Deny'} ${plural(asked.requests.length, 'call')}?`}
+          action={asked.approved ? 'Allow all once' : 'Deny all'}
           run={() => decideAll(asked)}
           onClose={() => setAsked(undefined)}
         >
@@ -116,7 +103,7 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
           </ul>
         </Confirm>
       )}
-    </Page>
+    </section>
   );
 }
 
@@ -131,17 +118,20 @@ function ApprovalGroup({
   readonly onDecideAll: (approved: boolean) => void;
 }) {
   const [first] = requests;
+  const title = useConversationTitle(first?.conversationRef);
   if (first === undefined) return null;
   return (
-    <section className="approval-group" aria-label={`Calls of ${first.sessionKey}`}>
+    <section className="approval-group" aria-label={`Calls of ${title ?? first.sessionKey}`}>
       <div className="panel-head">
-        <h2 dir="auto">{revealedText(first.sessionKey)}</h2>
+        <h3 dir="auto">
+          <PageLink to={`/chat/${first.conversationRef}`}>{revealedText(title ?? first.sessionKey)}</PageLink>
+        </h3>
         <span className="hint">{plural(requests.length, 'call')}</span>
         <span className="grow" />
         {requests.length > 1 && (
           <>
             <Button small onClick={() => onDecideAll(false)}>{`Deny all ${requests.length}`}</Button>
-            <Button small onClick={() => onDecideAll(true)}>{`Approve all ${requests.length}`}</Button>
+            <Button small onClick={() => onDecideAll(true)}>{`Allow all ${requests.length}`}</Button>
           </>
         )}
       </div>
@@ -160,7 +150,7 @@ function DecisionRow({ decision: { request, approved, approvedBy, reason } }: { 
         <span className="hint">{revealedText(request.action)}</span>
       </div>
       <div className="row-facts">
-        <Badge tone={approved ? 'good' : 'bad'}>{approved ? 'Approved' : 'Denied'}</Badge>
+        <Badge tone={approved ? 'good' : 'bad'}>{approved ? 'Allowed' : 'Denied'}</Badge>
         <span>{`by ${revealedText(approvedBy)}`}</span>
         {reason !== undefined && <span>{revealedText(reason)}</span>}
       </div>

@@ -1,0 +1,236 @@
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findingsInBothSchemes } from './lib/axe.ts';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { follow, logInTo } from './lib/dashboard.ts';
+import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
+
+const hostile = '<img src=x onerror="window.taken=1">';
+const refusal = 'The parameter fruit takes no bananas';
+const phone = { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true } as const;
+
+/** The pages that answer what waits for a person, and what ran. */
+describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the dashboard', () => {
+  let product: Product;
+  let browser: Browser;
+  beforeAll(async () => {
+    [product, browser] = await Promise.all([
+      startProduct({
+        provider: {
+          answer: ({ body }) => {
+            const text = JSON.stringify(body);
+            if (text.includes('BAD')) return { status: 400, error: { message: refusal } };
+            return { text: 'Tides come **twice**.', usage: { input: 300, output: 80 } };
+          },
+        },
+        config: {
+          gateway: { tokens: scopedTokens },
+          agents: { default: { model: 'local/test-model' } },
+          approvals: { rules: [{ tools: ['write'], action: 'ask' }], approvalCacheMs: 0, denialCacheMs: 0 },
+          webhooks: { mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}}', secret: 's'.repeat(40) }] },
+        },
+      }),
+      startBrowser(),
+    ]);
+  });
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await product?.[Symbol.asyncDispose]();
+  });
+
+  const logIn = (token = product.token, options?: BrowserContextOptions) => logInTo(product, browser, token, options);
+  const waits = (page: Page) => page.getByRole('region', { name: 'What waits for you' });
+  const empty = (page: Page) => page.getByText('Nothing waits for you', { exact: true });
+
+  const gated = [
+    { node_id: 'research', task: 'Collect facts about ${TOPIC}.', agent: 'default' },
+    {
+      node_id: 'gate',
+      task: `Shall it be written? ${hostile}`,
+      type_id: 'approval-gate',
+      type_config: { timeout_minutes: 5 },
+      depends_on: ['research'],
+    },
+  ];
+  const inbox = { announceChannelType: 'gateway', announceChannelId: 'inbox' };
+  const execute = async (label: string) =>
+    ((await product.call('graph.execute', { nodes: gated, label, variables: { TOPIC: 'tides' }, ...inbox })) as { graphId: string }).graphId;
+
+  /** Makes a turn that waits for an approval. */
+  function askToWrite(path: string): Promise<unknown> {
+    product.provider.queue({ toolCalls: [{ id: `call-${path}`, name: 'write', arguments: JSON.stringify({ path, content: 'x' }) }] });
+    const turn = product.call('agent.execute', { message: `Write ${path}`, sessionKey: 'ada:desk' });
+    turn.catch(() => undefined);
+    return turn;
+  }
+
+  async function addFailedJob(name: string): Promise<void> {
+    await product.call('cron.add', {
+      name,
+      schedule: { kind: 'every', everyMs: 86_400_000 },
+      payload: { kind: 'agent_turn', message: 'BAD question' },
+    });
+    await product.call('cron.run', { jobName: name });
+  }
+
+  /** Counts what a person does: clicks, taps and keys; typed text does not count. */
+  function counted(): { readonly act: (action: Promise<unknown>) => Promise<void>; readonly count: () => number } {
+    let done = 0;
+    return {
+      act: async (action) => {
+        done += 1;
+        await action;
+      },
+      count: () => done,
+    };
+  }
+
+  test('a call is allowed from a phone with two taps', async () => {
+    await using session = await logIn(product.token, phone);
+    const { page, complaints } = session;
+    const { act, count } = counted();
+    const turn = askToWrite('phone.md');
+    await act(page.getByRole('link', { name: '1 waiting for you' }).tap());
+    await act(page.getByRole('article', { name: 'write' }).getByRole('button', { name: 'Allow once' }).tap());
+    await turn;
+    expect(count()).toBeLessThanOrEqual(2);
+    await empty(page).waitFor();
+    expect(await product.call('workspace.readFile', { agentId: 'default', filePath: 'phone.md' })).toMatchObject({ content: 'x' });
+    expect(complaints).toEqual([]);
+  });
+
+  test('a failed job is fixed with four inputs, and one number counts everything', async () => {
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await addFailedJob('report');
+    const turn = askToWrite('counted.md');
+    await page.getByRole('link', { name: 'Waiting for you 2 pending' }).waitFor();
+    expect(await page.title()).toMatch(/^\(2\) /);
+    const { act, count } = counted();
+    await act(page.getByRole('link', { name: 'Waiting for you 2 pending' }).click());
+    const card = page.getByRole('article', { name: 'report' });
+    await card.getByText(refusal).waitFor();
+    await act(card.getByRole('button', { name: 'Edit report' }).click());
+    await page.getByRole('dialog').getByLabel('Message', { exact: true }).fill('A good question');
+    await act(page.getByRole('dialog').getByRole('button', { name: 'Save' }).click());
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await act(card.getByRole('button', { name: 'Run report again' }).click());
+    await card.waitFor({ state: 'detached' });
+    expect(count()).toBeLessThanOrEqual(4);
+    await expect.poll(() => page.title()).toMatch(/^\(1\) /);
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await turn;
+    await empty(page).waitFor();
+    expect(await page.title()).toBe('Waiting for you · Gatehouse');
+    await expect
+      .poll(async () => ((await product.call('cron.runs', { jobName: 'report' })) as { runs: { status: string }[] }).runs[0]?.status)
+      .toBe('completed');
+    expect(complaints).toEqual([]);
+  });
+
+  test('questions of graphs and failed webhooks are decided where they are shown, by keyboard, or dismissed', async () => {
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await page.goto(`${product.url}/waiting`);
+    await empty(page).waitFor();
+    const graphId = await execute('Tides');
+    const gate = page.getByRole('article', { name: 'Tides' });
+    await gate.getByText(`Shall it be written? ${hostile}`).waitFor();
+    await gate.getByRole('button', { name: 'Approve' }).focus();
+    await page.keyboard.press('Enter');
+    await gate.waitFor({ state: 'detached' });
+    expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
+    await expect.poll(async () => ((await product.call('graph.status', { graphId })) as { status: string }).status).toBe('completed');
+    await product.call('webhooks.test', { mapping: 'build', payload: { number: 'BAD' }, run: true });
+    const hook = page.getByRole('article', { name: 'build' });
+    await hook.getByText(refusal).waitFor();
+    await hook.getByRole('button', { name: 'Dismiss build' }).click();
+    await hook.waitFor({ state: 'detached' });
+    await page.reload();
+    await empty(page).waitFor();
+    await product.call('webhooks.test', { mapping: 'build', payload: { number: 'BAD again' }, run: true });
+    await hook.getByText('Build BAD again').waitFor();
+    await hook.getByRole('button', { name: 'Run build again' }).click();
+    // The replay fails as well, and is a new item.
+    await expect.poll(() => hook.getByText('just now').count()).toBe(1);
+    await page.evaluate(() => localStorage.clear());
+    await page.reload();
+    await expect.poll(() => hook.count()).toBe(3);
+    for (let left = 3; left > 0; left -= 1) {
+      await hook.first().getByRole('button', { name: 'Dismiss build' }).click();
+      await expect.poll(() => hook.count()).toBe(left - 1);
+    }
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
+  test('a token without admin sees its own jobs and questions, and nothing of others', async () => {
+    await execute('Of another');
+    await using session = await logIn(tokenOf('rpc'));
+    const { page, complaints } = session;
+    await follow(page, 'Waiting for you');
+    await empty(page).waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(complaints).toEqual([]);
+    // An admin sees the graph of another principal, and may not answer for it.
+    await page.goto(`${product.url}/#token=${tokenOf('admin')}`);
+    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await follow(page, 'Waiting for you');
+    await expect.poll(() => waits(page).getByRole('article').count()).toBe(0);
+  });
+
+  test('a notification tells of what comes while another window is in front, once the person switched them on', async () => {
+    await using session = await logIn(product.token, {});
+    const { page } = session;
+    await page.addInitScript(() => {
+      const shown: string[] = [];
+      class Fake extends EventTarget {
+        static permission = 'default';
+        static async requestPermission() {
+          Fake.permission = 'granted';
+          return 'granted';
+        }
+        constructor(title: string, { body }: { body: string }) {
+          super();
+          shown.push(`${title}: ${body}`);
+        }
+        close() {}
+      }
+      Object.assign(window, { Notification: Fake, shown });
+      document.hasFocus = () => false;
+    });
+    await page.goto(`${product.url}/waiting`);
+    const graphId = await execute('Quiet');
+    await page.getByRole('article', { name: 'Quiet' }).waitFor();
+    const shown = () => page.evaluate(() => (window as unknown as { shown: string[] }).shown);
+    expect(await shown()).toEqual([]);
+    await page.getByRole('button', { name: 'Notify me in this browser' }).click();
+    await page.getByRole('button', { name: 'Stop notifying me' }).waitFor();
+    const second = await execute('Loud');
+    await expect.poll(shown).toEqual(['A graph asks for your approval: Loud']);
+    for (const id of [graphId, second]) await product.call('graph.answer', { graphId: id, nodeId: 'gate', answer: 'no' });
+    await expect.poll(() => page.getByRole('article', { name: /^(Quiet|Loud)$/ }).count()).toBe(0);
+  });
+
+  test.each([
+    ['on a screen', {}],
+    ['on a phone', phone],
+  ] as const)('nobody is kept from using these pages: %s', { timeout: 90_000 }, async (_, look) => {
+    await addFailedJob(`axe ${look === phone ? 'phone' : 'screen'}`);
+    const turn = askToWrite('axe.md');
+    await using session = await logIn(product.token, { ...look, bypassCSP: true, reducedMotion: 'reduce' });
+    const { page } = session;
+    const check = async (place: string): Promise<void> => {
+      expect([place, await findingsInBothSchemes(page)]).toEqual([place, []]);
+      expect([place, await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)]).toEqual([place, false]);
+    };
+    await page.goto(`${product.url}/waiting`);
+    await page.getByRole('article', { name: 'write' }).waitFor();
+    await page.getByRole('article', { name: /^axe/ }).first().waitFor();
+    await check('waiting');
+    const picture = process.env['GATEHOUSE_PICTURES'];
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/waiting-${look === phone ? 'phone' : 'screen'}.png`, fullPage: true });
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await turn;
+  });
+});

@@ -1,0 +1,56 @@
+import { useState } from 'react';
+import { useSession } from '../../data/context.ts';
+import { dateTime } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
+import type { WaitingPairing } from '../../data/waiting.ts';
+import { Button, Failure } from '../../ui/parts.tsx';
+import { WaitingCard } from './waiting-card.tsx';
+
+const codeLength = { min: 8, max: 16 };
+
+/** Somebody who wrote over a channel for the first time: let in by the code that they were shown. */
+export function PairingCard({ pairing }: { readonly pairing: WaitingPairing }) {
+  const { client, waiting } = useSession();
+  const [code, setCode] = useState('');
+  const { busy, error, run } = useAction();
+  const { pairingId, senderName, senderId, channelInstanceId, requestedAt, expiresAt } = pairing;
+  return (
+    <WaitingCard badge="Pairing" title={`${senderName} wants to write to your agent`} sinceMs={requestedAt} facts={<span>{channelInstanceId}</span>}>
+      <p className="hint">
+        The sender was shown a code. Enter it to let <span className="mono">{senderId}</span> in
+        {expiresAt === null ? '.' : ` before ${dateTime(expiresAt)}.`}
+      </p>
+      {error !== undefined && <Failure error={error} />}
+      <form
+        className="approval-foot actions"
+        onSubmit={(event) => {
+          event.preventDefault();
+          run(() => client.call('channels.pair', { code: code.trim() }).then(waiting.reload));
+        }}
+      >
+        <input
+          className="mono"
+          aria-label={`Code of ${senderName}`}
+          placeholder="Code"
+          autoComplete="off"
+          required
+          minLength={codeLength.min}
+          maxLength={codeLength.max}
+          value={code}
+          onChange={(event) => setCode(event.target.value)}
+        />
+        <Button
+          look="danger"
+          disabled={busy}
+          label={`Refuse ${senderName}`}
+          onClick={() => run(() => client.call('channels.unpair', { pairingId }).then(waiting.reload))}
+        >
+          Refuse
+        </Button>
+        <Button submit look="primary" disabled={busy || code.trim().length < codeLength.min} label={`Accept ${senderName}`}>
+          Accept
+        </Button>
+      </form>
+    </WaitingCard>
+  );
+}

@@ -1,0 +1,99 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+import { useSession } from '../../data/context.ts';
+import { plural } from '../../data/format.ts';
+import { notices, setNotices } from '../../data/notices.ts';
+import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
+import type { WaitingItem } from '../../data/waiting.ts';
+import { PageLink } from '../../ui/link.tsx';
+import { Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
+import { PendingApprovals } from '../approvals/pending-approvals.tsx';
+import { GateCard } from './gate-card.tsx';
+import { JobCard, MessageCard, WebhookCard } from './failed-cards.tsx';
+import { PairingCard } from './pairing-card.tsx';
+
+/** Everything that waits for a decision of the user; `/waiting/<id>` scrolls to an approval. */
+export function WaitingPage({ wanted }: { readonly wanted: string | undefined }) {
+  const { approvals, waiting } = useSession();
+  const pending = useStore(approvals.state);
+  const { items, loading, error } = useStore(waiting.state);
+  const total = pending.total + items.length;
+  const isLoading = loading || pending.loading;
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // What happened while the stream was closed, or no event reports.
+    waiting.reload();
+  }, [waiting]);
+  useEffect(() => {
+    // The focused element was removed with the decided item.
+    if (document.activeElement === document.body) list.current?.focus();
+  }, [pending.requests, items]);
+  const of = <Kind extends WaitingItem['kind']>(kind: Kind) =>
+    items.filter((item): item is Extract<WaitingItem, { kind: Kind }> => item.kind === kind);
+  const failed = items.filter(({ kind }) => kind === 'job' || kind === 'webhook' || kind === 'message');
+
+  return (
+    <Page title="Waiting for you" lead="Calls, questions and failures that need your decision." actions={<NoticeSwitch />}>
+      {error !== undefined && <Failure error={error} onRetry={waiting.reload} />}
+      <p className="visually-hidden" role="status">
+        {isLoading ? '' : total === 0 ? 'Nothing waits for you.' : `${plural(total, 'item')} waiting.`}
+      </p>
+      {isLoading && total === 0 && <Skeleton lines={4} />}
+      {!isLoading && error === undefined && pending.error === undefined && total === 0 && (
+        <Empty title="Nothing waits for you">
+          <p>
+            Calls that need an approval, questions of graphs, people who want to write over a channel, and failed work appear here. What ran is in{' '}
+            <PageLink to="/runs">Executions</PageLink>, what was reported in the <PageLink to="/inbox">inbox</PageLink>.
+          </p>
+        </Empty>
+      )}
+      <div ref={list} tabIndex={-1} className="waiting-list" role="region" aria-label="What waits for you">
+        <PendingApprovals wanted={wanted} />
+        <Group title="Questions">
+          {of('gate').map((item) => (
+            <GateCard key={item.key} item={item} />
+          ))}
+        </Group>
+        <Group title="New people">
+          {of('pairing').map((item) => (
+            <PairingCard key={item.key} pairing={item.pairing} />
+          ))}
+        </Group>
+        <Group title="Failed work">
+          {failed.map((item) =>
+            item.kind === 'job' ? (
+              <JobCard key={item.key} item={item} />
+            ) : item.kind === 'webhook' ? (
+              <WebhookCard key={item.key} item={item} />
+            ) : item.kind === 'message' ? (
+              <MessageCard key={item.key} item={item} />
+            ) : null,
+          )}
+        </Group>
+      </div>
+    </Page>
+  );
+}
+
+function Group({ title, children }: { readonly title: string; readonly children: readonly ReactNode[] }) {
+  if (children.length === 0) return null;
+  return (
+    <section className="waiting-group" aria-label={title}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** Switches notifications of this browser on and off. */
+function NoticeSwitch() {
+  const state = useStore(notices);
+  const { busy, run } = useAction();
+  if (state === 'unsupported') return null;
+  if (state === 'refused') return <span className="hint">Notifications are blocked in the settings of this browser.</span>;
+  return (
+    <Button icon="bell" disabled={busy} onClick={() => run(() => setNotices(state === 'off'))}>
+      {state === 'on' ? 'Stop notifying me' : 'Notify me in this browser'}
+    </Button>
+  );
+}
