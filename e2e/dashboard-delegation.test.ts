@@ -322,7 +322,8 @@ describe.skipIf(chromiumPath === undefined)('delegation in the dashboard', () =>
       await openPage(page, 'Graphs');
       await page.getByRole('listitem').filter({ hasText: 'By inbox' }).getByText('waiting for you').waitFor();
       await openPage(page, 'Inbox');
-      const asked = page.getByRole('article').filter({ hasText: '"By inbox"' }).filter({ hasText: 'Shall it be written?' });
+      await page.getByRole('list', { name: 'Messages' }).getByRole('link').filter({ hasText: 'By inbox' }).first().click();
+      const asked = page.getByRole('article').filter({ hasText: 'Shall it be written?' });
       await asked.getByRole('button', { name: 'Approve' }).click();
       await asked.getByText('This question is no longer pending.').waitFor();
       const slow = await execute(

@@ -20,6 +20,9 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
           answer: ({ body }) => {
             const text = JSON.stringify(body);
             if (text.includes('BAD')) return { status: 400, error: { message: refusal } };
+            const path = /Write (\S+\.md)/.exec(text)?.[1];
+            if (path !== undefined && !text.includes('"role":"tool"'))
+              return { toolCalls: [{ id: `call-${path}`, name: 'write', arguments: JSON.stringify({ path, content: 'x' }) }] };
             return { text: 'Tides come **twice**.', usage: { input: 300, output: 80 } };
           },
         },
@@ -58,8 +61,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
 
   /** Makes a turn that waits for an approval. */
   function askToWrite(path: string): Promise<unknown> {
-    product.provider.queue({ toolCalls: [{ id: `call-${path}`, name: 'write', arguments: JSON.stringify({ path, content: 'x' }) }] });
-    const turn = product.call('agent.execute', { message: `Write ${path}`, sessionKey: 'ada:desk' });
+    const turn = product.call('agent.execute', { message: `Write ${path}`, sessionKey: `ada:${path}` });
     turn.catch(() => undefined);
     return turn;
   }
@@ -114,7 +116,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await page.getByRole('dialog').getByLabel('Message', { exact: true }).fill('A good question');
     await act(page.getByRole('dialog').getByRole('button', { name: 'Save' }).click());
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    await act(card.getByRole('button', { name: 'Run report again' }).click());
+    await act(card.getByRole('button', { name: 'Run again: report' }).click());
     await card.waitFor({ state: 'detached' });
     expect(count()).toBeLessThanOrEqual(4);
     await expect.poll(() => page.title()).toMatch(/^\(1\) /);
@@ -150,7 +152,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await empty(page).waitFor();
     await product.call('webhooks.test', { mapping: 'build', payload: { number: 'BAD again' }, run: true });
     await hook.getByText('Build BAD again').waitFor();
-    await hook.getByRole('button', { name: 'Run build again' }).click();
+    await hook.getByRole('button', { name: 'Run again: build' }).click();
     // The replay fails as well, and is a new item.
     await expect.poll(() => hook.getByText('just now').count()).toBe(1);
     await page.evaluate(() => localStorage.clear());
@@ -212,6 +214,43 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await expect.poll(() => page.getByRole('article', { name: /^(Quiet|Loud)$/ }).count()).toBe(0);
   });
 
+  test('the inbox shows list and message next to each other, and the number falls when one is read', async () => {
+    const graphId = await execute('Inbox');
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await product.call('inbox.markRead', { all: true });
+    const second = await execute('Second');
+    await page.goto(`${product.url}/inbox`);
+    const list = page.getByRole('list', { name: 'Messages' });
+    const unread = page.getByRole('link', { name: /^Inbox \d+ unread$/ });
+    await unread.waitFor();
+    const before = Number(/\d+/.exec(await unread.innerText())?.[0]);
+    const first = list.getByRole('link').filter({ hasText: 'Second' }).first();
+    await first.focus();
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate(() => document.activeElement?.className)).toContain('beside-item');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('Enter');
+    const article = page.getByRole('article');
+    await article.getByText(`Shall it be written? ${hostile}`).waitFor();
+    await expect.poll(async () => Number(/\d+/.exec(await page.getByRole('link', { name: /^Inbox/ }).innerText())?.[0] ?? 0)).toBe(before - 1);
+    await list.waitFor();
+    // Answered in place.
+    await article.getByRole('button', { name: 'Approve' }).click();
+    await article.getByText('This question is no longer pending.').waitFor();
+    await page.getByLabel('Search messages').fill('nothing like this');
+    await page.getByText('No message matches').waitFor();
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await page.getByLabel('Kind').selectOption('graph');
+    expect(await list.getByRole('link').count()).toBeGreaterThanOrEqual(2);
+    await page.getByLabel('Kind').selectOption('webhook');
+    await page.getByText('No message matches').waitFor();
+    await product.call('graph.answer', { graphId, nodeId: 'gate', answer: 'no' });
+    await expect.poll(async () => ((await product.call('graph.status', { graphId: second })) as { status: string }).status).toBe('completed');
+    expect(await page.evaluate(() => 'taken' in window)).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
   test.each([
     ['on a screen', {}],
     ['on a phone', phone],
@@ -232,5 +271,16 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     if (picture !== undefined) await page.screenshot({ path: `${picture}/waiting-${look === phone ? 'phone' : 'screen'}.png`, fullPage: true });
     await page.getByRole('button', { name: 'Deny' }).click();
     await turn;
+    await page.goto(`${product.url}/inbox`);
+    await page.getByRole('list', { name: 'Messages' }).getByRole('link').first().click();
+    await page.getByRole('article').waitFor();
+    await check('inbox');
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/inbox-${look === phone ? 'phone' : 'screen'}.png`, fullPage: true });
+    if (look !== phone) return;
+    expect(await page.getByRole('list', { name: 'Messages' }).isVisible()).toBe(false);
+    await page.getByRole('link', { name: 'All messages' }).tap();
+    await page.getByRole('list', { name: 'Messages' }).waitFor();
+    await check('list of the inbox');
+    if (picture !== undefined) await page.screenshot({ path: `${picture}/inbox-list-phone.png` });
   });
 });

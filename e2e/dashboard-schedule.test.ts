@@ -194,9 +194,8 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
     await page.getByRole('link', { name: 'Inbox', exact: true }).waitFor();
     await product.call('cron.run', { jobName: 'tea' });
     await page.getByRole('link', { name: 'Inbox 1 unread' }).click();
-    const message = page.getByRole('list', { name: 'Messages' }).getByRole('article');
-    await message.getByText(`Tea time ${hostile}`).waitFor();
-    await message.getByRole('button', { name: 'Mark as read' }).click();
+    await page.getByRole('list', { name: 'Messages' }).getByRole('link', { name: 'Tea time' }).click();
+    await page.getByRole('article').getByText(`Tea time ${hostile}`).waitFor();
     await page.getByText('No unread messages.').waitFor();
     await page.getByRole('link', { name: 'Inbox', exact: true }).waitFor();
     expect(await page.evaluate(() => 'taken' in window)).toBe(false);
@@ -257,8 +256,5 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
     await page.getByLabel('Message', { exact: true }).waitFor();
     await check('test of a webhook');
     await page.keyboard.press('Escape');
-    await openPage(page, /^Inbox/);
-    await page.getByRole('article').first().waitFor();
-    await check('inbox');
   });
 });

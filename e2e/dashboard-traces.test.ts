@@ -86,6 +86,7 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       await page.getByRole('dialog').getByText(sentence).waitFor();
       // So do the alert in the inbox, and its event.
       await page.goto(`${product.url}/inbox`);
+      await page.getByRole('list', { name: 'Messages' }).getByRole('link').filter({ hasText: runId }).click();
       await page.getByRole('article').filter({ hasText: runId }).getByRole('link', { name: 'Open run' }).click();
       await page.getByRole('dialog').getByText(sentence).waitFor();
       await page.goto(`${product.url}/events`);

@@ -65,7 +65,7 @@ const groups: readonly { readonly name: string; readonly sections: readonly Sect
     sections: [
       { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
       { path: '/waiting', name: 'Waiting for you', icon: 'hand', draw: (id) => <WaitingPage wanted={id} /> },
-      { path: '/inbox', name: 'Inbox', icon: 'bell', draw: () => <InboxPage /> },
+      { path: '/inbox', name: 'Inbox', icon: 'bell', draw: (id) => <InboxPage chosen={id} /> },
       { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
       { path: '/files', name: 'Files', icon: 'file', draw: () => <MediaPage /> },
       { path: '/knowledge', name: 'Knowledge', icon: 'folder', draw: (rest) => <KnowledgePage rest={rest} /> },

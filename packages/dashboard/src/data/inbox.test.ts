@@ -61,3 +61,19 @@ test('marking messages as read lowers the unread count by the unread ones only',
   await all;
   expect(inbox.state.get().unread).toBe(0);
 });
+
+test('a new message keeps the older pages that were loaded', async () => {
+  const { inbox, asked, hear } = open();
+  const page = (from: number) => Array.from({ length: 50 }, (_, at) => ({ ...message(`in_${from - at}`), createdAt: from - at }));
+  asked[0]?.answer({ messages: page(100), unread: 100 });
+  await expect.poll(() => inbox.state.get().messages.length).toBe(50);
+  inbox.more();
+  expect(asked[1]).toMatchObject({ params: { before: 'in_51' } });
+  asked[1]?.answer({ messages: page(50), unread: 100 });
+  await expect.poll(() => inbox.state.get().messages.length).toBe(100);
+  hear('inbox:message');
+  await expect.poll(() => asked.length).toBe(3);
+  asked[2]?.answer({ messages: page(101), unread: 101 });
+  await expect.poll(() => inbox.state.get().unread).toBe(101);
+  expect(inbox.state.get().messages.map(({ createdAt }) => createdAt)).toEqual(Array.from({ length: 101 }, (_, at) => 101 - at));
+});

@@ -28,6 +28,14 @@ export interface Inbox {
 const pageSize = 50;
 const settleMs = 100;
 
+/** Returns the loaded messages that follow a newer page, so that a reader of older ones keeps them. */
+function olderThan(loaded: readonly InboxMessage[], page: readonly InboxMessage[]): readonly InboxMessage[] {
+  const ids = new Set(page.map(({ id }) => id));
+  const lastAt = page.at(-1)?.createdAt ?? 0;
+  // Without a common message there may be others between the two.
+  return loaded.some(({ id }) => ids.has(id)) ? loaded.filter(({ id, createdAt }) => !ids.has(id) && createdAt <= lastAt) : [];
+}
+
 /** Messages from jobs, heartbeats, webhooks, sub-agents and graphs, kept up to date by the event stream. */
 export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents, 'listen'>): Inbox {
   const state = createStore<InboxState>({ messages: [], unread: 0, hasMore: false, loading: true, error: undefined });
@@ -42,8 +50,16 @@ export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents,
     client.call('inbox.list', { limit: pageSize, before }).then(
       ({ messages, unread }) => {
         if (mine !== round) return;
-        const earlier = before === undefined ? [] : state.get().messages;
-        state.set({ messages: [...earlier, ...messages], unread, hasMore: messages.length === pageSize, loading: false, error: undefined });
+        const now = state.get();
+        const isFull = messages.length === pageSize;
+        const older = before === undefined && isFull ? olderThan(now.messages, messages) : [];
+        state.set({
+          messages: before === undefined ? [...messages, ...older] : [...now.messages, ...messages],
+          unread,
+          hasMore: older.length > 0 ? now.hasMore : isFull,
+          loading: false,
+          error: undefined,
+        });
       },
       (error: unknown) => {
         if (mine === round) state.set({ ...state.get(), loading: false, error });

@@ -158,15 +158,18 @@ export function Page({
   title,
   lead,
   actions,
+  wide = false,
   children,
 }: {
   readonly title: string;
   readonly lead?: ReactNode;
   readonly actions?: ReactNode;
+  /** Uses the width of large screens, for tables and lists with details. */
+  readonly wide?: boolean;
   readonly children: ReactNode;
 }) {
   return (
-    <div className="page">
+    <div className={wide ? 'page wide' : 'page'}>
       <header className="page-head">
         <div>
           <h1>{title}</h1>

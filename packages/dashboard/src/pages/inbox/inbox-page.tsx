@@ -1,139 +1,173 @@
+import { type KeyboardEvent, useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { ago, count, dateTime } from '../../data/format.ts';
+import { count, plural } from '../../data/format.ts';
 import type { InboxMessage } from '../../data/inbox.ts';
 import { useStore } from '../../data/store.ts';
 import { useAction } from '../../data/use-action.ts';
-import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
-import { pathOf } from '../../ui/object-link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
-import { Markdown } from '../../markdown/markdown.tsx';
-import { GateAnswer } from '../graphs/gate-answer.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
+import { When } from '../../ui/when.tsx';
+import { type InboxFilter, matching, sources, subjectOf } from './messages.ts';
+import { MessageView } from './message-view.tsx';
 
-const sources: Readonly<Record<InboxMessage['source'], string>> = {
-  cron: 'Job',
-  heartbeat: 'Heartbeat',
-  webhook: 'Webhook',
-  turn: 'Turn',
-  subagent: 'Sub-agent',
-  graph: 'Graph',
-  autonomy: 'Unattended',
-  mcp: 'MCP server',
-  channel: 'Channel',
-};
+const sourceKinds = Object.keys(sources) as InboxMessage['source'][];
+/** Matches of a filter that are enough without a click. */
+const enough = 25;
+/** The gateway keeps so many of each owner. */
+const maxLoaded = 1000;
 
-/** Messages from jobs, heartbeats, webhooks, sub-agents and graphs. */
-export function InboxPage() {
+/** Messages of jobs, heartbeats, webhooks, sub-agents and graphs: a list, and next to it the one that the address names. */
+export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
   const { inbox, admin } = useSession();
   const { messages, unread, hasMore, loading, error } = useStore(inbox.state);
+  const [filter, setFilter] = useState<InboxFilter>({ unreadOnly: false, source: '', query: '' });
   const marking = useAction();
-  const mark = (which: readonly string[] | 'all'): void => marking.run(() => inbox.markRead(which));
+  const found = matching(messages, filter, chosen);
+  const isFiltered = filter.unreadOnly || filter.source !== '' || filter.query.trim() !== '';
+  const message = messages.find(({ id }) => id === chosen);
+  const mayLoad = hasMore && messages.length < maxLoaded;
+  const isMissing = chosen !== undefined && message === undefined;
+  const wantsMore = mayLoad && !loading && error === undefined && ((isFiltered && found.length < enough) || isMissing);
+  useEffect(() => {
+    if (wantsMore) inbox.more();
+  }, [wantsMore, inbox, messages.length]);
+  const isUnread = message?.readAt === null;
+  useEffect(() => {
+    if (chosen !== undefined && isUnread) void inbox.markRead([chosen]).catch(() => undefined);
+  }, [chosen, isUnread, inbox]);
+
   return (
     <Page
+      wide
       title="Inbox"
       lead={
         admin
-          ? 'Messages from jobs, heartbeats, webhooks, sub-agents and graphs, to all users.'
-          : 'Messages to you from jobs, heartbeats, webhooks, sub-agents and graphs.'
+          ? 'What jobs, heartbeats, webhooks, sub-agents and graphs reported, to all users.'
+          : 'What your jobs, heartbeats, sub-agents and graphs reported.'
       }
       actions={
-        <Button disabled={unread === 0} onClick={() => mark('all')}>
+        <Button disabled={unread === 0 || marking.busy} onClick={() => marking.run(() => inbox.markRead('all'))}>
           Mark all as read
         </Button>
       }
     >
       {marking.error !== undefined && <Failure error={marking.error} />}
       {error !== undefined && <Failure error={error} onRetry={inbox.reload} />}
-      <p role="status" className="hint">
-        {messages.length === 0 ? '' : unread === 0 ? 'No unread messages.' : `${count(unread)} unread.`}
-      </p>
-      {messages.length === 0 && loading && <Skeleton lines={4} />}
-      {messages.length === 0 && !loading && error === undefined && (
-        <Empty title="No messages yet">
-          <p>Results of jobs and heartbeats appear here.</p>
-        </Empty>
-      )}
-      <ul className="inbox" aria-label="Messages">
-        {messages.map((message) => (
-          <li key={message.id}>
-            <MessageCard message={message} onRead={() => mark([message.id])} />
-          </li>
-        ))}
-      </ul>
-      {hasMore && (
-        <div className="pages">
-          <Button small disabled={loading} onClick={inbox.more}>
-            Older
-          </Button>
+      <div className={chosen === undefined ? 'beside' : 'beside chosen'}>
+        <div className="beside-list">
+          <Filters filter={filter} onChange={setFilter} />
+          <p role="status" className="hint">
+            {messages.length === 0
+              ? ''
+              : isFiltered
+                ? `${plural(found.length, 'message')} found.`
+                : unread === 0
+                  ? 'No unread messages.'
+                  : `${count(unread)} unread.`}
+          </p>
+          {messages.length === 0 && loading && <Skeleton lines={6} />}
+          {messages.length === 0 && !loading && error === undefined && (
+            <Empty title="No messages yet">
+              <p>
+                Results arrive here when agents work while nobody watches. Add a <PageLink to="/schedule">job</PageLink>, or start a{' '}
+                <PageLink to="/graphs">graph</PageLink>.
+              </p>
+            </Empty>
+          )}
+          {messages.length > 0 && found.length === 0 && !loading && !wantsMore && (
+            <Empty title="No message matches">
+              <Button onClick={() => setFilter({ unreadOnly: false, source: '', query: '' })}>Show all</Button>
+            </Empty>
+          )}
+          <ul className="beside-items" aria-label="Messages" onKeyDown={moveFocus}>
+            {found.map((one) => (
+              <li key={one.id}>
+                <MessageLink message={one} isOpen={one.id === chosen} />
+              </li>
+            ))}
+          </ul>
+          {mayLoad && (
+            <div className="pages">
+              <Button small disabled={loading} onClick={inbox.more}>
+                Older
+              </Button>
+            </div>
+          )}
         </div>
-      )}
+        <div className="beside-detail">
+          {message !== undefined ? (
+            <MessageView key={message.id} message={message} />
+          ) : isMissing ? (
+            loading || wantsMore ? (
+              <Skeleton lines={6} />
+            ) : (
+              <Empty title="This message is gone">
+                <PageLink to="/inbox">Back to the inbox</PageLink>
+              </Empty>
+            )
+          ) : (
+            messages.length > 0 && (
+              <Empty title="Select a message to read it">
+                <p>The arrow keys move through the list, Enter opens a message.</p>
+              </Empty>
+            )
+          )}
+        </div>
+      </div>
     </Page>
   );
 }
 
-/** Shows the buttons of an approval gate while it is pending. */
-function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: string }) {
-  const { client } = useSession();
-  const { data, error, reload } = useLoad(['graph.status', 'gate', graphId, nodeId], async (signal) => {
-    const found = await client.call('graph.status', { graphId }, { signal });
-    return { waits: 'executionOrder' in found && found.nodes[nodeId]?.waitsForAnswer === true };
-  });
-  if (error !== undefined) return <Failure error={error} onRetry={reload} />;
-  if (data === undefined) return <Skeleton lines={1} />;
+/** Moves the focus to the next or previous link of a list. */
+function moveFocus(event: KeyboardEvent<HTMLElement>): void {
+  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+  if (step === 0) return;
+  const links = [...event.currentTarget.querySelectorAll('a')];
+  const next = links[links.findIndex((one) => one === document.activeElement) + step];
+  if (next === undefined) return;
+  event.preventDefault();
+  next.focus();
+}
+
+function Filters({ filter, onChange }: { readonly filter: InboxFilter; readonly onChange: (filter: InboxFilter) => void }) {
   return (
-    <>
-      {data.waits ? (
-        <GateAnswer graphId={graphId} nodeId={nodeId} onAnswered={reload} />
-      ) : (
-        <p className="hint">This question is no longer pending.</p>
-      )}
-      <p>
-        <PageLink to={`/graphs/runs/${graphId}`}>Open run</PageLink>
-      </p>
-    </>
+    <div className="toolbar" role="search" aria-label="Messages">
+      <SearchField label="Search messages" value={filter.query} onChange={(query) => onChange({ ...filter, query })} />
+      <select
+        aria-label="Kind"
+        value={filter.source}
+        onChange={({ target }) => onChange({ ...filter, source: sourceKinds.find((one) => one === target.value) ?? '' })}
+      >
+        <option value="">All kinds</option>
+        {sourceKinds.map((source) => (
+          <option key={source} value={source}>
+            {sources[source]}
+          </option>
+        ))}
+      </select>
+      <button type="button" className="chip" aria-pressed={filter.unreadOnly} onClick={() => onChange({ ...filter, unreadOnly: !filter.unreadOnly })}>
+        Unread
+      </button>
+    </div>
   );
 }
 
-/** Returns the page of the run whose end a message reports: the gateway writes how it begins, what follows may be of a model. */
-function runOf({ source, text }: InboxMessage): string | undefined {
-  const id = source === 'subagent' || source === 'graph' ? /^(?:Sub-agent|Graph) (\S+)/.exec(text)?.[1] : undefined;
-  return id === undefined ? undefined : pathOf(id);
-}
-
-function MessageCard({ message, onRead }: { readonly message: InboxMessage; readonly onRead: () => void }) {
-  const { id, source, level, agentId, conversationRef, text, asks, createdAt, readAt } = message;
-  const run = asks === undefined ? runOf(message) : undefined;
+function MessageLink({ message, isOpen }: { readonly message: InboxMessage; readonly isOpen: boolean }) {
+  const { id, source, level, agentId, createdAt, readAt, asks } = message;
+  const isUnread = readAt === null;
   return (
-    <article className={readAt === null ? 'card inbox-message unread' : 'card inbox-message'} aria-labelledby={`${id}-head`}>
-      <header>
-        <span className="facts-line" id={`${id}-head`}>
-          {readAt === null && <Badge tone="accent">New</Badge>}
-          {level === 'alert' && <Badge tone="bad">Alert</Badge>}
-          <span>{`${sources[source]} of ${agentId}`}</span>
-          <time dateTime={new Date(createdAt).toISOString()} title={dateTime(createdAt)}>
-            {ago(createdAt)}
-          </time>
-        </span>
-      </header>
-      <Markdown text={text} />
-      {asks !== undefined && <Gate {...asks} />}
-      <div className="actions">
-        {run !== undefined && (
-          <PageLink to={run} className="button small">
-            Open run
-          </PageLink>
-        )}
-        {conversationRef !== null && (
-          <PageLink to={`/conversations/${conversationRef}`} className="button small">
-            Conversation
-          </PageLink>
-        )}
-        {readAt === null && (
-          <Button small icon="check" onClick={onRead}>
-            Mark as read
-          </Button>
-        )}
-      </div>
-    </article>
+    <PageLink to={`/inbox/${id}`} className={isUnread ? 'beside-item unread' : 'beside-item'} current={isOpen}>
+      <span className="beside-subject" dir="auto">
+        {isUnread && <span className="visually-hidden">Unread: </span>}
+        {subjectOf(message)}
+      </span>
+      <span className="facts-line">
+        <span>{`${sources[source]} of ${agentId}`}</span>
+        {level === 'alert' && <Badge tone="bad">Alert</Badge>}
+        {asks !== undefined && <Badge tone="warn">Question</Badge>}
+        <When atMs={createdAt} />
+      </span>
+    </PageLink>
   );
 }

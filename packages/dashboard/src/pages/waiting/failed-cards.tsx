@@ -85,7 +85,7 @@ export function JobCard({ item }: { readonly item: Of<'job'> }) {
             look="primary"
             icon="retry"
             disabled={busy}
-            label={`Run ${job.name} again`}
+            label={`Run again: ${job.name}`}
             onClick={act(() => client.call('cron.run', { jobName: job.id, agentId: job.agentId }))}
           >
             Run again
@@ -142,7 +142,7 @@ export function WebhookCard({ item }: { readonly item: Of<'webhook'> }) {
             look="primary"
             icon="retry"
             disabled={busy}
-            label={`Run ${mapping} again`}
+            label={`Run again: ${mapping}`}
             onClick={() =>
               run(async () => {
                 await client.call('webhooks.replay', { deliveryId });
@@ -195,7 +195,7 @@ export function MessageCard({ item }: { readonly item: Of<'message'> }) {
             <>
               <Button
                 disabled={busy}
-                label={`Give up the message to ${to}`}
+                label={`Give up: message to ${to}`}
                 onClick={act(async () => {
                   await client.call('delivery.settle', { deliveryId, as: 'rejected' });
                   waiting.dismiss(`${deliveryId} ${attempts}`);
@@ -206,7 +206,7 @@ export function MessageCard({ item }: { readonly item: Of<'message'> }) {
               <Button
                 icon="check"
                 disabled={busy}
-                label={`The message to ${to} was sent`}
+                label={`It was sent: message to ${to}`}
                 onClick={act(() => client.call('delivery.settle', { deliveryId, as: 'accepted' }))}
               >
                 It was sent
@@ -217,7 +217,7 @@ export function MessageCard({ item }: { readonly item: Of<'message'> }) {
             look="primary"
             icon="retry"
             disabled={busy}
-            label={`Send the message to ${to} again`}
+            label={`Send again: message to ${to}`}
             onClick={act(() => client.call('delivery.resend', { deliveryId }))}
           >
             Send again

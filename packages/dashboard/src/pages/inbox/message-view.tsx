@@ -1,0 +1,85 @@
+import { useEffect, useRef } from 'react';
+import { useSession } from '../../data/context.ts';
+import type { InboxMessage } from '../../data/inbox.ts';
+import { useLoad } from '../../data/use-load.ts';
+import { Markdown } from '../../markdown/markdown.tsx';
+import { CopyButton } from '../../ui/copy-button.tsx';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, Failure, Skeleton } from '../../ui/parts.tsx';
+import { When } from '../../ui/when.tsx';
+import { GateAnswer } from '../graphs/gate-answer.tsx';
+import { runOf, sources, subjectOf } from './messages.ts';
+
+/** The whole of one message, with what can be done about it. */
+export function MessageView({ message }: { readonly message: InboxMessage }) {
+  const { source, level, agentId, conversationRef, text, asks, createdAt } = message;
+  const run = asks === undefined ? runOf(message) : undefined;
+  const view = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // A link of the list keeps the focus where both are visible; on a phone it was replaced by this view.
+    if (view.current !== null && document.activeElement === document.body) view.current.focus();
+  }, []);
+  return (
+    <article ref={view} tabIndex={-1} className="message-view" aria-label={subjectOf(message)}>
+      <p className="beside-back">
+        <PageLink to="/inbox">All messages</PageLink>
+      </p>
+      <p className="facts-line">
+        <strong>{sources[source]}</strong>
+        <span>{agentId}</span>
+        {level === 'alert' && <Badge tone="bad">Alert</Badge>}
+        <When atMs={createdAt} />
+        <span className="grow" />
+        <CopyButton text={text} label="Copy" />
+      </p>
+      <Markdown text={text} />
+      {asks !== undefined && <Gate {...asks} />}
+      {(run !== undefined || conversationRef !== null) && (
+        <div className="actions">
+          {run !== undefined && (
+            <PageLink to={run} className="button">
+              Open run
+            </PageLink>
+          )}
+          {conversationRef !== null && (
+            <>
+              <PageLink to={`/chat/${conversationRef}`} className="button">
+                Answer in the chat
+              </PageLink>
+              <PageLink to={`/conversations/${conversationRef}`} className="button">
+                Conversation
+              </PageLink>
+            </>
+          )}
+        </div>
+      )}
+    </article>
+  );
+}
+
+/** Shows the buttons of an approval gate while it is pending. */
+function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: string }) {
+  const { client } = useSession();
+  const { data, error, reload } = useLoad(
+    ['graph.status', 'gate', graphId, nodeId],
+    async (signal) => {
+      const found = await client.call('graph.status', { graphId }, { signal });
+      return { waits: 'executionOrder' in found && found.nodes[nodeId]?.waitsForAnswer === true };
+    },
+    { changedBy: ['graph:completed'] },
+  );
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />;
+  if (data === undefined) return <Skeleton lines={1} />;
+  return (
+    <>
+      {data.waits ? (
+        <GateAnswer graphId={graphId} nodeId={nodeId} onAnswered={reload} />
+      ) : (
+        <p className="hint">This question is no longer pending.</p>
+      )}
+      <p>
+        <PageLink to={`/graphs/runs/${graphId}`}>Open run</PageLink>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,56 @@
+import type { InboxMessage } from '../../data/inbox.ts';
+import { pathOf } from '../../ui/object-link.tsx';
+
+export const sources: Readonly<Record<InboxMessage['source'], string>> = {
+  cron: 'Job',
+  heartbeat: 'Heartbeat',
+  webhook: 'Webhook',
+  turn: 'Turn',
+  subagent: 'Sub-agent',
+  graph: 'Graph',
+  autonomy: 'Unattended',
+  mcp: 'MCP server',
+  channel: 'Channel',
+};
+
+export interface InboxFilter {
+  readonly unreadOnly: boolean;
+  /** Empty for all. */
+  readonly source: InboxMessage['source'] | '';
+  readonly query: string;
+}
+
+/** Returns the messages that match; one that is open stays, although it is read by now. */
+export function matching(
+  messages: readonly InboxMessage[],
+  { unreadOnly, source, query }: InboxFilter,
+  openId: string | undefined,
+): readonly InboxMessage[] {
+  const terms = query.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  return messages.filter((message) => {
+    if (unreadOnly && message.readAt !== null && message.id !== openId) return false;
+    if (source !== '' && message.source !== source) return false;
+    const text = `${message.text} ${message.agentId} ${sources[message.source]}`.toLocaleLowerCase();
+    return terms.every((term) => text.includes(term));
+  });
+}
+
+/** Returns the first line that says something, without its marks. */
+export function subjectOf({ text, source }: Pick<InboxMessage, 'text' | 'source'>): string {
+  for (const line of text.split('\n')) {
+    const plain = line
+      .replace(/^[\s>#*+-]+|^\s*\d+[.)]\s+/g, '')
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replace(/(?:\*\*|__|~~|`)/g, '')
+      .replaceAll(/[|\\]/g, ' ')
+      .trim();
+    if (/[\p{L}\p{N}]/u.test(plain)) return plain;
+  }
+  return `Message of a ${sources[source].toLocaleLowerCase()}`;
+}
+
+/** Returns the page of the run whose end a message reports: the gateway writes how it begins, what follows may be of a model. */
+export function runOf({ source, text }: Pick<InboxMessage, 'source' | 'text'>): string | undefined {
+  const id = source === 'subagent' || source === 'graph' ? /^(?:Sub-agent|Graph) (\S+)/.exec(text)?.[1] : undefined;
+  return id === undefined ? undefined : pathOf(id);
+}
