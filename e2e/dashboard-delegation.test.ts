@@ -46,7 +46,7 @@ describe.skipIf(chromiumPath === undefined)('delegation in the dashboard', () =>
   const spawn = async (task: string) => (await product.call('session.spawn', { task })) as { runId: string; rootRunId: string };
   const short = (id: string) => `…${id.slice(-8)}`;
   const row = (page: Page, runId: string) => page.locator('.run-row').filter({ hasText: short(runId) });
-  const root = (page: Page, rootRunId: string) => page.locator('.run-root').filter({ hasText: rootRunId });
+  const root = (page: Page, rootRunId: string) => page.locator(`[data-row="${rootRunId}"]`);
 
   describe('runs', () => {
     test('a sub-agent is started, shown live, steered and killed', async () => {
@@ -320,7 +320,7 @@ describe.skipIf(chromiumPath === undefined)('delegation in the dashboard', () =>
       await page.getByText('3 of 3 nodes completed').waitFor();
       await execute(gated, 'By inbox');
       await openPage(page, 'Graphs');
-      await page.getByRole('listitem').filter({ hasText: 'By inbox' }).getByText('waiting for you').waitFor();
+      await page.getByRole('row').filter({ hasText: 'By inbox' }).getByText('waiting for you').waitFor();
       await openPage(page, 'Inbox');
       await page.getByRole('list', { name: 'Messages' }).getByRole('link').filter({ hasText: 'By inbox' }).first().click();
       const asked = page.getByRole('article').filter({ hasText: 'Shall it be written?' });

@@ -256,7 +256,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     ['on a phone', phone],
   ] as const)('nobody is kept from using these pages: %s', { timeout: 90_000 }, async (_, look) => {
     await addFailedJob(`axe ${look === phone ? 'phone' : 'screen'}`);
-    const turn = askToWrite('axe.md');
+    const turn = askToWrite(look === phone ? 'axe-phone.md' : 'axe-screen.md');
     await using session = await logIn(product.token, { ...look, bypassCSP: true, reducedMotion: 'reduce' });
     const { page } = session;
     const check = async (place: string): Promise<void> => {

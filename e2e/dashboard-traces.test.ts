@@ -78,7 +78,7 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       const { runId, rootRunId } = (await product.call('session.spawn', { task: 'BAD work' })) as { runId: string; rootRunId: string };
       await product.call('subagent.wait', { runIds: [runId], timeoutMs: 20_000 });
       await page.goto(`${product.url}/runs`);
-      const root = page.locator(`[data-root="${rootRunId}"]`);
+      const root = page.locator(`[data-row="${rootRunId}"]`);
       await root.getByText(sentence).first().waitFor();
       await reaches(page, '/runs', [root.getByRole('link', { name: /^Trace of/ })]);
       // Its id leads to it.
@@ -86,7 +86,12 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       await page.getByRole('dialog').getByText(sentence).waitFor();
       // So do the alert in the inbox, and its event.
       await page.goto(`${product.url}/inbox`);
-      await page.getByRole('list', { name: 'Messages' }).getByRole('link').filter({ hasText: runId }).click();
+      await page
+        .getByRole('list', { name: 'Messages' })
+        .getByRole('link')
+        .filter({ hasText: /^Unread: Sub-agent|^Sub-agent/ })
+        .first()
+        .click();
       await page.getByRole('article').filter({ hasText: runId }).getByRole('link', { name: 'Open run' }).click();
       await page.getByRole('dialog').getByText(sentence).waitFor();
       await page.goto(`${product.url}/events`);
@@ -110,7 +115,7 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       });
       await product.call('cron.run', { jobName: 'report' });
       await page.goto(`${product.url}/schedule`);
-      const job = page.getByRole('list', { name: 'Jobs' }).getByRole('listitem').filter({ hasText: 'report' });
+      const job = page.getByRole('table', { name: 'Jobs' }).getByRole('row').filter({ hasText: 'report' });
       await job.getByText(sentence).waitFor();
       await reaches(page, '/schedule', [job.getByRole('link', { name: 'Trace' })]);
 

@@ -161,6 +161,8 @@ export function sourceStamp() {
     'tools/build-dashboard.mjs',
     'packages/dashboard/vite.config.ts',
     'packages/dashboard/index.html',
+    // The dashboard shows them.
+    ...['agents', 'channels', 'dashboard', 'delegation', 'schedule'].map((name) => `docs/guide/${name}.md`),
   ])
     add(join(root, path));
   return hash.digest('hex');

@@ -46,11 +46,19 @@ export async function logInTo({ url }: Product, browser: Browser, token: string,
   return tab;
 }
 
-/** Follows a link of the navigation, which is a menu on a narrow screen. */
+/** Pages that are tabs under one entry of the navigation. */
+const executions = ['Runs', 'Graphs', 'Schedule', 'Webhooks'];
+
+/** Follows a link of the navigation, which is a menu on a narrow screen, and then the tab that leads to the page. */
 export async function follow(page: Page, name: string | RegExp): Promise<void> {
+  const tab = executions.find((one) => (typeof name === 'string' ? one === name : name.test(one)));
   const menu = page.getByRole('button', { name: 'Open the menu' });
   if (await menu.isVisible()) await menu.click();
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+  await page
+    .getByRole('navigation', { name: 'Pages' })
+    .getByRole('link', { name: tab === undefined ? name : 'Executions' })
+    .click();
+  if (tab !== undefined && tab !== 'Runs') await page.getByRole('navigation', { name: 'Executions' }).getByRole('link', { name: tab }).click();
 }
 
 /** Follows a link of the navigation and waits for the page's heading. */

@@ -24,6 +24,7 @@ export const lazyPages = {
   evals: part(() => import('./pages/evals/evals-page.tsx')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
   health: part(() => import('./pages/health/health-page.tsx')),
+  help: part(() => import('./pages/help/help-page.tsx')),
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
   knowledge: part(() => import('./pages/knowledge/knowledge-page.tsx')),
   logs: part(() => import('./pages/logs/logs-page.tsx')),
@@ -46,6 +47,7 @@ export const ChannelsPage = lazy(async () => ({ default: (await lazyPages.channe
 export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
 export const HealthPage = lazy(async () => ({ default: (await lazyPages.health()).HealthPage }));
+export const HelpPage = lazy(async () => ({ default: (await lazyPages.help()).HelpPage }));
 export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
 export const KnowledgePage = lazy(async () => ({ default: (await lazyPages.knowledge()).KnowledgePage }));
 export const LogsPage = lazy(async () => ({ default: (await lazyPages.logs()).LogsPage }));

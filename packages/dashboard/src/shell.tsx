@@ -9,6 +9,7 @@ import {
   EvalsPage,
   GraphsPage,
   HealthPage,
+  HelpPage,
   InboxPage,
   KnowledgePage,
   lazyPages,
@@ -51,12 +52,19 @@ interface Section {
   readonly draw: (rest: string | undefined) => ReactNode;
   /** Shown in the navigation to admins only. */
   readonly adminOnly?: true;
+  /** Name of its entry in the navigation, when it differs: the entry of several pages with tabs. */
+  readonly entry?: string;
+  /** Path of the section with the entry that leads to it. */
+  readonly under?: string;
 }
 
 const laterMs = 4_000;
 
 /** The checklist of a new installation; in the navigation only while it is offered. */
 const start: Section = { path: '/start', name: 'Get started', icon: 'flag', draw: () => <StartPage />, adminOnly: true };
+
+/** Guides, which pages link; not in the navigation. */
+const help: Section = { path: '/help', name: 'Help', icon: 'info', draw: (name) => <HelpPage name={name} /> };
 
 /** Pages by what one does with them. */
 const groups: readonly { readonly name: string; readonly sections: readonly Section[] }[] = [
@@ -75,11 +83,11 @@ const groups: readonly { readonly name: string; readonly sections: readonly Sect
   {
     name: 'Automate',
     sections: [
-      { path: '/runs', name: 'Runs', icon: 'branch', draw: (rest) => <RunsPage rest={rest} /> },
-      { path: '/graphs', name: 'Graphs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
-      { path: '/schedule', name: 'Schedule', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
+      { path: '/runs', name: 'Runs', entry: 'Executions', icon: 'branch', draw: (rest) => <RunsPage rest={rest} /> },
+      { path: '/graphs', name: 'Graphs', under: '/runs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
+      { path: '/schedule', name: 'Schedule', under: '/runs', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
       { path: '/channels', name: 'Channels', icon: 'send', draw: () => <ChannelsPage />, adminOnly: true },
-      { path: '/webhooks', name: 'Webhooks', icon: 'hook', draw: (rest) => <WebhooksPage rest={rest} />, adminOnly: true },
+      { path: '/webhooks', name: 'Webhooks', under: '/runs', icon: 'hook', draw: (rest) => <WebhooksPage rest={rest} />, adminOnly: true },
     ],
   },
   {
@@ -120,7 +128,7 @@ export function Shell() {
   const [shortcut, setShortcut] = useState<Shortcut>();
   const main = useRef<HTMLElement>(null);
   const menuButton = useRef<HTMLButtonElement>(null);
-  const section = [start, ...sections].find((one) => path === one.path || path.startsWith(`${one.path}/`));
+  const section = [start, help, ...sections].find((one) => path === one.path || path.startsWith(`${one.path}/`));
   const rest = section === undefined ? undefined : decode(path.slice(section.path.length + 1));
 
   useEffect(() => {
@@ -264,11 +272,11 @@ function NavGroup({
         {name}
       </span>
       {listed
-        .filter(({ adminOnly }) => adminOnly !== true || admin)
+        .filter(({ adminOnly, under }) => under === undefined && (adminOnly !== true || admin))
         .map((one) => (
-          <PageLink key={one.path} to={one.path} className="nav-item" current={one === current} onFollow={onFollow}>
+          <PageLink key={one.path} to={one.path} className="nav-item" current={one.path === (current?.under ?? current?.path)} onFollow={onFollow}>
             <Icon name={one.icon} />
-            {one.name}
+            {one.entry ?? one.name}
             {one.path === '/waiting' && <PendingCount />}
             {one.path === '/inbox' && <UnreadCount />}
           </PageLink>

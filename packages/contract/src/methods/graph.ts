@@ -386,6 +386,10 @@ export const graph = {
     result: () =>
       z.strictObject({
         ...runFields(),
+        definition: z
+          .strictObject({ nodes: z.array(GraphNode()), edges: z.array(GraphEdge()), settings: GraphSettings() })
+          .describe('What ran, as `graph.execute` accepts it.'),
+        variables: z.record(z.string(), z.string()),
         nodes: z.array(
           z.strictObject({
             nodeId: NodeId(),
@@ -406,6 +410,8 @@ export const graph = {
           name: 'Report',
           status: 'completed',
           date: '2026-01-31T08:00:00.000Z',
+          definition: { nodes, edges: [], settings: {} },
+          variables: { TOPIC: 'tides' },
           nodes: [
             {
               nodeId: 'research',

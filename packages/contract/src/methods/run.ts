@@ -31,6 +31,12 @@ export const RootRun = once(() =>
       graphs: z.int().min(0).describe('Graphs that belong to it.'),
       tokens: z.int().min(0),
       cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
+      task: z
+        .string()
+        .optional()
+        .describe(
+          'Label of its graph, or the beginning of the task of its first sub-agent, while these are listed; only for tokens with scope `admin`.',
+        ),
       cause: FailureCause().optional().describe('Cause of the last failed sub-agent; only for tokens with scope `admin`.'),
       waiting: WorkWaiting().optional().describe('Set while the run, or one of its sub-agents, waits.'),
     })

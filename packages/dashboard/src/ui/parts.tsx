@@ -1,6 +1,7 @@
 import { type ReactNode, type Ref, useId } from 'react';
 import { describeError } from '../data/errors.ts';
 import { Icon, type IconName } from './icon.tsx';
+import { PageLink } from './link.tsx';
 
 export interface ButtonProps {
   readonly children: ReactNode;
@@ -158,12 +159,15 @@ export function Page({
   title,
   lead,
   actions,
+  help,
   wide = false,
   children,
 }: {
   readonly title: string;
   readonly lead?: ReactNode;
   readonly actions?: ReactNode;
+  /** Name of its guide. */
+  readonly help?: 'agents' | 'channels' | 'dashboard' | 'delegation' | 'schedule';
   /** Uses the width of large screens, for tables and lists with details. */
   readonly wide?: boolean;
   readonly children: ReactNode;
@@ -175,7 +179,17 @@ export function Page({
           <h1>{title}</h1>
           {lead !== undefined && <p className="lead">{lead}</p>}
         </div>
-        {actions !== undefined && <div className="actions">{actions}</div>}
+        {(actions !== undefined || help !== undefined) && (
+          <div className="actions">
+            {help !== undefined && (
+              <PageLink to={`/help/${help}`} className="button quiet">
+                <Icon name="info" />
+                Help
+              </PageLink>
+            )}
+            {actions}
+          </div>
+        )}
       </header>
       {children}
     </div>

@@ -57,7 +57,7 @@ export function SortHeading<Row, Key extends string>({
 }) {
   const order = state?.by === by ? (state.descending ? 'descending' : 'ascending') : undefined;
   return (
-    <th scope="col" aria-sort={order ?? 'none'} data-align={align}>
+    <th scope="col" role="columnheader" aria-sort={order ?? 'none'} data-align={align}>
       <button type="button" className="sort-heading" onClick={() => sortBy(by)}>
         {children}
         <span aria-hidden="true" className="sort-mark">

@@ -125,7 +125,7 @@ import { webhookMigrations } from '../features/unattended/webhooks/migrations.ts
 import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
 import { readModelUses } from './model-uses.ts';
-import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
+import { findWaitingRoot, listWaitingRoots, readRootTasks, readRootWaits } from './waiting-roots.ts';
 import { rootsOfToken } from './token-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
@@ -254,6 +254,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   findWaitingRoot,
   listWaitingRoots,
   readRootWaits,
+  readRootTasks,
   waitingOfRun,
   ...mcpOperations,
   ...browserOperations,

@@ -125,3 +125,28 @@ export const readRootWaits = operation(
     return new Map(rows.map(({ rootRunId, waitingJson }) => [rootRunId, parseJson(waitingJson) as Waiting]));
   },
 );
+
+const taskCharacters = 300;
+
+const tasksOf = query<{ rootRunIds: string }, { rootRunId: string; task: string }>(({ db, sql, p, json }) =>
+  db
+    .selectFrom('subAgentRun')
+    .leftJoin('graphRun', 'graphRun.id', 'subAgentRun.graphId')
+    .select([
+      'subAgentRun.rootRunId',
+      sql<string>`coalesce(graph_run.label, substr(sub_agent_run.task, 1, ${sql.raw(String(taskCharacters))}))`.as('task'),
+    ])
+    .where(sql<boolean>`sub_agent_run.root_run_id in ${json.texts(p('rootRunIds'))}`)
+    // A map keeps the last row of each root: the first sub-agent.
+    .orderBy('subAgentRun.queuedAtMs', 'desc')
+    .orderBy('subAgentRun.id', 'desc'),
+);
+
+/** Returns the label of the graph of each of these roots, otherwise the beginning of the task of its first sub-agent, while that is listed. */
+export const readRootTasks = operation(
+  'autonomy.rootTasks',
+  async (tx, { rootRunIds }: { readonly rootRunIds: readonly string[] }): Promise<ReadonlyMap<string, string>> => {
+    const rows = await tx.all(tasksOf, { rootRunIds: JSON.stringify(rootRunIds) });
+    return new Map(rows.map(({ rootRunId, task }) => [rootRunId, task]));
+  },
+);

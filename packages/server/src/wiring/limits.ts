@@ -17,7 +17,7 @@ import type { Models } from '../llm/models.ts';
 import { escalate } from '../transactions/escalate.ts';
 import { abortOpenTurns, bookWork, openWork } from '../transactions/open-work.ts';
 import { rootsOfToken } from '../transactions/token-roots.ts';
-import { findWaitingRoot, listWaitingRoots, readRootWaits } from '../transactions/waiting-roots.ts';
+import { findWaitingRoot, listWaitingRoots, readRootTasks, readRootWaits } from '../transactions/waiting-roots.ts';
 import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -77,7 +77,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       turns: () => rootTurns.value.all(),
       turnOf: (rootRunId) => rootTurns.value.find(rootRunId),
       waitingOf: (rootRunId) => rootTurns.value.waitingOf(rootRunId),
-      operations: { findWaitingRoot, listWaitingRoots, readRootWaits },
+      operations: { findWaitingRoot, listWaitingRoots, readRootWaits, readRootTasks },
       rootsOfToken: (tokenId) => db.read(rootsOfToken, { tokenId }),
       deliver: escalate,
       announceMessage: deps.inbox.announce,

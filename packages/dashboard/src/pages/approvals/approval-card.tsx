@@ -69,7 +69,7 @@ export function ApprovalCard({
             {trustLevel === 'tainted' ? 'after reading external content' : 'no external content'}
           </Badge>
         </p>
-        <p>{revealedText(request.reason)}</p>
+        <p>{reasonText(request.reason)}</p>
         <pre className="raw-text" tabIndex={0} role="region" aria-label={`Arguments of ${toolName}`}>
           {revealedJson(params)}
         </pre>
@@ -156,4 +156,10 @@ function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalReques
       {minutes >= 60 ? `${duration(seconds)} left` : minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
     </span>
   );
+}
+
+/** Says which rule asked; other reasons are sentences already. */
+function reasonText(reason: string): string {
+  const rule = /^approvals\.rules\[(\d+)\]$/.exec(reason)?.[1];
+  return rule === undefined ? revealedText(reason) : `Rule ${Number(rule) + 1} of your approval settings asks before this call.`;
 }

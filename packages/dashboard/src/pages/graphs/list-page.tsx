@@ -2,13 +2,17 @@ import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { ago, dateTime, plural } from '../../data/format.ts';
+import { ago, dateTime, money, plural, shortCount } from '../../data/format.ts';
 import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { useThrottled } from '../../data/use-throttled.ts';
 import { Confirm } from '../../ui/dialog.tsx';
+import { type Column, DataTable } from '../../ui/data-table.tsx';
+import { Elapsed } from '../../ui/elapsed.tsx';
+import { ExecutionTabs } from '../../ui/execution-tabs.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { When } from '../../ui/when.tsx';
 import { StartSaved } from './start-saved.tsx';
 import { graphTones } from './labels.ts';
 
@@ -42,6 +46,8 @@ export function ListPage() {
   useEventBatch('graph:started,graph:node_updated,graph:completed', useThrottled(reload, leastReloadMs));
   return (
     <Page
+      wide
+      help="delegation"
       title="Graphs"
       lead="Tasks that agents run in sequence or in parallel."
       actions={
@@ -50,6 +56,7 @@ export function ListPage() {
         </PageLink>
       }
     >
+      <ExecutionTabs current="/graphs" />
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {loaded.error !== undefined && <Failure error={loaded.error} onRetry={reload} />}
       {data === undefined && loaded.loading && <Skeleton lines={6} />}
@@ -76,13 +83,11 @@ export function ListPage() {
               {data.concurrency !== undefined && <Slots {...data.concurrency} />}
             </div>
             {data.runs.runs.length === 0 ? (
-              <Empty title="No runs yet" />
+              <Empty title="No runs yet">
+                <p>Run a saved graph above, or make a new one.</p>
+              </Empty>
             ) : (
-              <ul className="rows" aria-label="Graph runs">
-                {data.runs.runs.map((run) => (
-                  <RunRow key={run.graphId} run={run} />
-                ))}
-              </ul>
+              <DataTable label="Graph runs" columns={runColumns} rows={data.runs.runs} keyOf={({ graphId }) => graphId} />
             )}
             {data.runs.hasMore && (
               <div className="pages">
@@ -156,27 +161,79 @@ function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonl
   );
 }
 
-function RunRow({ run: { graphId, name, status, waitsForAnswer, date, nodeCount, cause } }: { readonly run: GraphRun }) {
-  const atMs = Date.parse(date);
-  return (
-    <li className="row">
-      <div className="row-main">
-        <PageLink to={`/graphs/runs/${graphId}`} className="row-title" dir="auto">
+const runColumns: readonly Column<GraphRun>[] = [
+  {
+    key: 'name',
+    title: 'Graph',
+    value: ({ name }) => name,
+    draw: ({ graphId, name, variables, cause, result }) => (
+      <>
+        <PageLink to={`/graphs/runs/${graphId}`} className="task-name" dir="auto">
           {name}
         </PageLink>
-        {cause !== undefined && (
+        {variables !== undefined && (
+          <p className="hint cut-lines" dir="auto">
+            {Object.entries(variables)
+              .map(([variable, value]) => `${variable}: ${value}`)
+              .join(', ')}
+          </p>
+        )}
+        {cause !== undefined ? (
           <p className="bad-text" dir="auto">
             {cause}
           </p>
+        ) : (
+          result !== undefined && (
+            <p className="hint cut-lines" dir="auto">
+              {result}
+            </p>
+          )
         )}
-      </div>
-      <div className="row-facts">
-        <span>{plural(nodeCount, 'node')}</span>
-        <time dateTime={date} title={dateTime(atMs)}>
-          {ago(atMs)}
-        </time>
-        {waitsForAnswer === true ? <Badge tone="warn">waiting for you</Badge> : <Badge tone={graphTones[status]}>{status}</Badge>}
-      </div>
-    </li>
-  );
-}
+      </>
+    ),
+  },
+  {
+    key: 'state',
+    title: 'State',
+    value: ({ status, waitsForAnswer }) => (waitsForAnswer === true ? 'waiting' : status),
+    draw: ({ status, waitsForAnswer, mayAnswer }) =>
+      waitsForAnswer === true ? (
+        <Badge tone="warn">{mayAnswer === true ? 'waiting for you' : 'waiting for its owner'}</Badge>
+      ) : (
+        <Badge tone={graphTones[status]}>{status}</Badge>
+      ),
+  },
+  { key: 'agent', title: 'Started by', value: ({ agentId }) => agentId, draw: ({ agentId }) => agentId },
+  {
+    key: 'started',
+    title: 'Started',
+    descendingFirst: true,
+    value: ({ date }) => Date.parse(date),
+    draw: ({ date }) => <When atMs={Date.parse(date)} />,
+  },
+  {
+    key: 'duration',
+    title: 'Duration',
+    align: 'right',
+    descendingFirst: true,
+    value: ({ startedAt, completedAt }) => (startedAt === undefined ? null : (completedAt ?? Date.now()) - startedAt),
+    draw: ({ startedAt, completedAt }) => startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />,
+  },
+  { key: 'nodes', title: 'Nodes', align: 'right', descendingFirst: true, value: ({ nodeCount }) => nodeCount, draw: ({ nodeCount }) => nodeCount },
+  {
+    key: 'tokens',
+    title: 'Tokens',
+    align: 'right',
+    descendingFirst: true,
+    value: ({ tokens }) => tokens,
+    draw: ({ tokens }) => (tokens === 0 ? '' : shortCount(tokens)),
+  },
+  {
+    key: 'cost',
+    title: 'Cost',
+    align: 'right',
+    descendingFirst: true,
+    value: ({ cost }) => cost,
+    draw: ({ cost, tokens }) => (cost === null ? 'unknown' : tokens === 0 ? '' : money(cost)),
+  },
+];

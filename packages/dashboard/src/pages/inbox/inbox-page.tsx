@@ -40,6 +40,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
   return (
     <Page
       wide
+      help="dashboard"
       title="Inbox"
       lead={
         admin
@@ -164,7 +165,7 @@ function MessageLink({ message, isOpen }: { readonly message: InboxMessage; read
       </span>
       <span className="facts-line">
         <span>{`${sources[source]} of ${agentId}`}</span>
-        {level === 'alert' && <Badge tone="bad">Alert</Badge>}
+        {level === 'alert' && asks === undefined && <Badge tone="bad">Alert</Badge>}
         {asks !== undefined && <Badge tone="warn">Question</Badge>}
         <When atMs={createdAt} />
       </span>

@@ -5,10 +5,11 @@ import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { PageLink } from '../../ui/link.tsx';
+import { pathOf } from '../../ui/object-link.tsx';
 import { Badge, Failure, Skeleton } from '../../ui/parts.tsx';
 import { When } from '../../ui/when.tsx';
 import { GateAnswer } from '../graphs/gate-answer.tsx';
-import { runOf, sources, subjectOf } from './messages.ts';
+import { sources, subjectOf } from './messages.ts';
 
 /** The whole of one message, with what can be done about it. */
 export function MessageView({ message }: { readonly message: InboxMessage }) {
@@ -82,4 +83,10 @@ function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: 
       </p>
     </>
   );
+}
+
+/** Returns the page of the run whose end a message reports: the gateway writes how it begins, what follows may be of a model. */
+function runOf({ source, text }: InboxMessage): string | undefined {
+  const id = source === 'subagent' || source === 'graph' ? /^(?:Sub-agent|Graph) (?:".*" \()?((?:sr|gr)_[0-9a-f-]{36})/.exec(text)?.[1] : undefined;
+  return id === undefined ? undefined : pathOf(id);
 }

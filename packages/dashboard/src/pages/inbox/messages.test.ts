@@ -20,6 +20,8 @@ test('a subject is the first line with words, without marks', () => {
   expect(subject('1. First\n2. Second')).toBe('First');
   expect(subject('| Name | Count |\n| --- | --- |')).toBe('Name   Count');
   expect(subject('---')).toBe('Message of a job');
+  expect(subject('Graph "Tides" (gr_00000000-0000-7000-8000-000000000001) has failed')).toBe('Graph "Tides" has failed');
+  expect(subject('Sub-agent sr_00000000-0000-7000-8000-000000000001 has completed')).toBe('Sub-agent has completed');
   expect(subject('2 of 3 are done')).toBe('2 of 3 are done');
 });
 

@@ -1,5 +1,4 @@
 import type { InboxMessage } from '../../data/inbox.ts';
-import { pathOf } from '../../ui/object-link.tsx';
 
 export const sources: Readonly<Record<InboxMessage['source'], string>> = {
   cron: 'Job',
@@ -42,15 +41,11 @@ export function subjectOf({ text, source }: Pick<InboxMessage, 'text' | 'source'
       .replace(/^[\s>#*+-]+|^\s*\d+[.)]\s+/g, '')
       .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
       .replace(/(?:\*\*|__|~~|`)/g, '')
+      // The ids of what it is about are in the message.
+      .replace(/ \(?[a-z]{2}_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\)?/g, '')
       .replaceAll(/[|\\]/g, ' ')
       .trim();
     if (/[\p{L}\p{N}]/u.test(plain)) return plain;
   }
   return `Message of a ${sources[source].toLocaleLowerCase()}`;
-}
-
-/** Returns the page of the run whose end a message reports: the gateway writes how it begins, what follows may be of a model. */
-export function runOf({ source, text }: Pick<InboxMessage, 'source' | 'text'>): string | undefined {
-  const id = source === 'subagent' || source === 'graph' ? /^(?:Sub-agent|Graph) (\S+)/.exec(text)?.[1] : undefined;
-  return id === undefined ? undefined : pathOf(id);
 }

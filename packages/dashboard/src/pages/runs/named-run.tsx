@@ -23,7 +23,7 @@ export function NamedRun({
 function NamedRoot({ id, roots }: { readonly id: string; readonly roots: readonly RootRun[] | undefined }) {
   const isListed = roots?.some(({ rootRunId }) => rootRunId === id);
   useEffect(() => {
-    if (isListed === true) document.querySelector(`[data-root="${CSS.escape(id)}"]`)?.scrollIntoView({ block: 'start' });
+    if (isListed === true) document.querySelector(`[data-row="${CSS.escape(id)}"]`)?.scrollIntoView({ block: 'start' });
   }, [isListed, id]);
   return isListed === false ? <Gone id={id} /> : null;
 }

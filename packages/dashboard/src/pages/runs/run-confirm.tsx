@@ -1,7 +1,7 @@
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { Confirm } from '../../ui/dialog.tsx';
-import type { RootAction } from './root-row.tsx';
+import type { RootAction } from './root-table.tsx';
 import type { RootRun, Run } from './run-state.ts';
 import { shortId } from './labels.ts';
 

@@ -4,13 +4,15 @@ import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { useThrottled } from '../../data/use-throttled.ts';
 import { navigate } from '../../router.ts';
+import { ExecutionTabs } from '../../ui/execution-tabs.tsx';
+import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { BackgroundList } from './background-list.tsx';
 import { GateButton } from './gate-button.tsx';
 import { NamedRun } from './named-run.tsx';
 import { KillRun, RootConfirm } from './run-confirm.tsx';
 import { RunDialog } from './run-dialog.tsx';
-import { type RootAction, RootRow } from './root-row.tsx';
+import { type RootAction, RootTable } from './root-table.tsx';
 import type { RootRun } from './run-state.ts';
 import type { RunAsked } from './run-tree.tsx';
 import { SpawnDialog } from './spawn-dialog.tsx';
@@ -47,6 +49,7 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
   const reloadSoon = useThrottled(reload, leastReloadMs);
   useEventBatch('session:sub_agent_,graph:started,graph:completed,autonomy:,approval:', reloadSoon);
   const toggle = useCallback((id: string, open: boolean) => setToggled((before) => new Map([...before, [id, open]])), []);
+  const isOpen = useCallback((id: string) => toggled.get(id) === true, [toggled]);
   const askRoot = useCallback((action: RootAction, root: RootRun) => setAsked({ action, root }), []);
   const close = (): void => {
     setAsked(undefined);
@@ -59,6 +62,8 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
   };
   return (
     <Page
+      wide
+      help="delegation"
       title="Runs"
       lead={admin ? 'Delegated work of all users and its progress.' : 'Work that you and your agents delegated, and its progress.'}
       actions={
@@ -70,6 +75,7 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
         </>
       }
     >
+      <ExecutionTabs current="/runs" />
       <div className="toolbar">
         <fieldset className="chips">
           <legend className="visually-hidden">Which runs</legend>
@@ -87,23 +93,13 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
       {data === undefined && loading && <Skeleton lines={5} />}
       {data?.runs.length === 0 && (
         <Empty title={onlyActive ? 'No active runs' : 'No runs yet'}>
-          <p>A run starts when an agent delegates work, when a graph starts, or from here.</p>
+          <p>
+            A run starts when an agent delegates work, or when a <PageLink to="/graphs">graph</PageLink> starts. Start a sub-agent to try it.
+          </p>
         </Empty>
       )}
       {data !== undefined && data.runs.length > 0 && (
-        <ul className="rows run-roots" aria-label="Root runs">
-          {data.runs.map((root) => (
-            <RootRow
-              key={root.rootRunId}
-              root={root}
-              isOpen={toggled.get(root.rootRunId) === true}
-              admin={admin}
-              onToggle={toggle}
-              onRoot={askRoot}
-              onAsk={setAsked}
-            />
-          ))}
-        </ul>
+        <RootTable roots={data.runs} isOpen={isOpen} admin={admin} onToggle={toggle} onRoot={askRoot} onAsk={setAsked} />
       )}
       {data?.hasMore === true && (
         <div className="pages">

@@ -1,12 +1,15 @@
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
-import { ago, dateTime, plural } from '../../data/format.ts';
+import { plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { AgentFilter } from '../../ui/agent-filter.tsx';
+import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
+import { spanText } from '../../ui/elapsed.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
+import { When } from '../../ui/when.tsx';
 import { JobDialog } from './job-dialog.tsx';
 import type { Job } from './job-draft.ts';
 import { RunsDialog } from './runs-dialog.tsx';
@@ -74,18 +77,21 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
   const [builtIn = [], authored = []] = [true, false].map((wanted) => data?.jobs.filter(({ source }) => (source === 'built_in') === wanted));
   const listOf = (label: string, jobs: readonly Job[]) =>
     jobs.length > 0 && (
-      <ul className="rows" aria-label={label}>
-        {jobs.map((one) => (
-          <JobRow
-            key={one.id}
+      <DataTable
+        label={label}
+        columns={jobColumns}
+        rows={jobs}
+        keyOf={({ id }) => id}
+        actions={(one) => (
+          <JobActions
             job={one}
             busy={busy}
             onAsk={setAsked}
             onRun={() => begin(() => start(one))}
             onPause={(paused) => begin(() => pause(one, paused))}
           />
-        ))}
-      </ul>
+        )}
+      />
     );
 
   return (
@@ -150,67 +156,99 @@ function JobsDialog({ asked, onClose, onDone }: { readonly asked: Asked; readonl
   );
 }
 
-function JobRow({
-  job,
-  busy,
-  onAsk,
-  onRun,
-  onPause,
-}: {
+const jobColumns: readonly Column<Job>[] = [
+  {
+    key: 'name',
+    title: 'Job',
+    value: ({ name }) => name,
+    draw: ({ name, payload, agentId }) => (
+      <>
+        <span className="task-name" dir="auto" title={name}>
+          {name}
+        </span>
+        <p className="hint cut-lines" dir="auto">
+          {payloadText(payload)}
+        </p>
+        <p className="hint">{`${payloadNames[payload.kind]} · ${agentId}`}</p>
+      </>
+    ),
+  },
+  {
+    key: 'last',
+    title: 'Last result',
+    value: ({ lastRun }) => lastRun?.status ?? null,
+    draw: ({ lastRun }) => (lastRun === undefined ? <span className="hint">never ran</span> : <LastRun run={lastRun} />),
+  },
+  {
+    key: 'duration',
+    title: 'Duration',
+    align: 'right',
+    descendingFirst: true,
+    value: ({ lastRun }) => lastRun?.durationMs ?? null,
+    draw: ({ lastRun }) => (lastRun?.durationMs === undefined ? '' : spanText(lastRun.durationMs)),
+  },
+  {
+    key: 'next',
+    title: 'Next',
+    value: nextRunOf,
+    draw: (job) => {
+      const next = nextRunOf(job);
+      return next === null ? <span className="hint">none</span> : <When atMs={next} />;
+    },
+  },
+  {
+    key: 'schedule',
+    title: 'Schedule',
+    value: ({ schedule }) => scheduleText(schedule),
+    draw: ({ schedule, lifecycle }) => {
+      const { text, tone } = lifecycleLabel(lifecycle);
+      return (
+        <>
+          <span className="mono">{scheduleText(schedule)}</span>
+          <p>
+            <Badge tone={tone}>{text}</Badge>
+          </p>
+        </>
+      );
+    },
+  },
+];
+
+interface JobActionsProps {
   readonly job: Job;
   readonly busy: boolean;
   readonly onAsk: (asked: Asked) => void;
   readonly onRun: () => void;
   readonly onPause: (paused: boolean) => void;
-}) {
-  const { text, tone } = lifecycleLabel(job.lifecycle);
-  const next = nextRunOf(job);
+}
+
+function JobActions({ job, busy, onAsk, onRun, onPause }: JobActionsProps) {
   const { state } = job.lifecycle;
   const mayChange = job.source === 'authored';
   const isPaused = state === 'paused';
   return (
-    <li className="row">
-      <div className="row-main">
-        <span className="row-title" dir="auto">
-          {job.name}
-        </span>
-        <p className="hint">
-          <span className="mono">{scheduleText(job.schedule)}</span>
-          {` · ${payloadNames[job.payload.kind]} · ${job.agentId}`}
-        </p>
-        <p className="snippet" dir="auto">
-          {payloadText(job.payload)}
-        </p>
-        {job.lastRun !== undefined && <LastRun run={job.lastRun} />}
-      </div>
-      <div className="row-facts">
-        {job.source === 'built_in' && <Badge>built in</Badge>}
-        {next !== null && <span title={dateTime(next)}>{`next ${ago(next)}`}</span>}
-        <Badge tone={tone}>{text}</Badge>
-      </div>
-      <div className="actions">
-        <Button small disabled={busy} label={`Run now: ${job.name}`} onClick={onRun}>
-          Run now
-        </Button>
-        <Button small label={`Runs of ${job.name}`} onClick={() => onAsk({ runs: job })}>
-          Runs
-        </Button>
-        {mayChange && (state === 'scheduled' || isPaused) && (
-          <>
-            <Button small disabled={busy} label={`${isPaused ? 'Resume' : 'Pause'} ${job.name}`} onClick={() => onPause(!isPaused)}>
-              {isPaused ? 'Resume' : 'Pause'}
-            </Button>
-            <Button small icon="edit" label={`Edit ${job.name}`} onClick={() => onAsk({ edit: job })}>
-              Edit
-            </Button>
-          </>
-        )}
-        {mayChange && (
-          <Button small icon="trash" label={`Delete ${job.name}`} onClick={() => onAsk({ remove: job })}>
-            Delete
+    <>
+      <Button small disabled={busy} label={`Run now: ${job.name}`} onClick={onRun}>
+        Run now
+      </Button>
+      <Button small label={`Runs of ${job.name}`} onClick={() => onAsk({ runs: job })}>
+        Runs
+      </Button>
+      {mayChange && (state === 'scheduled' || isPaused) && (
+        <>
+          <Button small disabled={busy} label={`${isPaused ? 'Resume' : 'Pause'} ${job.name}`} onClick={() => onPause(!isPaused)}>
+            {isPaused ? 'Resume' : 'Pause'}
           </Button>
-        )}
-      </div>
-    </li>
+          <Button small icon="edit" label={`Edit ${job.name}`} onClick={() => onAsk({ edit: job })}>
+            Edit
+          </Button>
+        </>
+      )}
+      {mayChange && (
+        <Button small icon="trash" label={`Delete ${job.name}`} onClick={() => onAsk({ remove: job })}>
+          Delete
+        </Button>
+      )}
+    </>
   );
 }

@@ -1,7 +1,7 @@
-import { ago, dateTime } from '../../data/format.ts';
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge } from '../../ui/parts.tsx';
 import { Waiting } from '../../ui/waiting.tsx';
+import { When } from '../../ui/when.tsx';
 import { runTones, type Run } from './labels.ts';
 
 /** How the newest run of a job went, and why it failed. */
@@ -10,10 +10,9 @@ export function LastRun({ run: { status, startedAtMs, workKind, rootRunId, error
   return (
     <>
       <p className="facts-line">
-        <span>Last run</span>
         <Badge tone={runTones[status]}>{status}</Badge>
         <Waiting waiting={waiting} />
-        <span title={dateTime(startedAtMs)}>{ago(startedAtMs)}</span>
+        <When atMs={startedAtMs} />
         {workKind === 'agent_turn' && <TraceLink reference={rootRunId} />}
       </p>
       {status === 'failed' && why !== undefined && (

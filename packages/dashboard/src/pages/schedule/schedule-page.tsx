@@ -1,5 +1,6 @@
 import { useSession } from '../../data/context.ts';
 import { AdminOnly, Empty, Page } from '../../ui/parts.tsx';
+import { ExecutionTabs } from '../../ui/execution-tabs.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { HeartbeatsTab } from './heartbeats-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
@@ -9,7 +10,8 @@ export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
   if (rest === 'heartbeats' && !admin) return <AdminOnly title="Schedule" />;
   return (
-    <Page title="Schedule" lead="What agents do automatically, and when.">
+    <Page wide help="schedule" title="Schedule" lead="What agents do automatically, and when.">
+      <ExecutionTabs current="/schedule" />
       {admin && (
         <Tabs
           label="Schedule sections"

@@ -33,7 +33,7 @@ export function WaitingPage({ wanted }: { readonly wanted: string | undefined })
   const failed = items.filter(({ kind }) => kind === 'job' || kind === 'webhook' || kind === 'message');
 
   return (
-    <Page title="Waiting for you" lead="Calls, questions and failures that need your decision." actions={<NoticeSwitch />}>
+    <Page help="dashboard" title="Waiting for you" lead="Calls, questions and failures that need your decision." actions={<NoticeSwitch />}>
       {error !== undefined && <Failure error={error} onRetry={waiting.reload} />}
       <p className="visually-hidden" role="status">
         {isLoading ? '' : total === 0 ? 'Nothing waits for you.' : `${plural(total, 'item')} waiting.`}

@@ -5,6 +5,7 @@ import { ago, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { ExecutionTabs } from '../../ui/execution-tabs.tsx';
 import { DeliveryList } from './delivery-list.tsx';
 import { TestDialog } from './test-dialog.tsx';
 
@@ -30,7 +31,8 @@ function Whole({ named }: { readonly named: string | undefined }) {
   const [testing, setTesting] = useState<string>();
   const { data } = listed;
   return (
-    <Page title="Webhooks" lead="Requests from other systems to agents. Mappings and secrets are set in config.yaml.">
+    <Page wide help="schedule" title="Webhooks" lead="Requests from other systems to agents. Mappings and secrets are set in config.yaml.">
+      <ExecutionTabs current="/webhooks" />
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {data === undefined && listed.loading && <Skeleton lines={5} />}
       {data?.enabled === false && <Notice tone="warn">Webhooks are disabled: no requests are accepted.</Notice>}

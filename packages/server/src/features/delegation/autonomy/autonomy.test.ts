@@ -33,6 +33,7 @@ const nothingWaits = {
   findWaitingRoot: operation('test.findWaiting', async () => undefined),
   listWaitingRoots: operation('test.listWaiting', async () => ({ turns: [], total: 0, resuming: [] })),
   readRootWaits: operation('test.rootWaits', async () => new Map<string, never>()),
+  readRootTasks: operation('test.rootTasks', async () => new Map<string, string>()),
 };
 const never = operation('test.deliver', async (): Promise<'accepted'> => {
   throw new Error('nothing is delivered here');

@@ -65,8 +65,34 @@ test.each(['http', 'websocket'] as const)('a graph is defined, started, inspecte
     const states = heard.nodes.map(({ nodeId, status }) => `${nodeId} ${status}`);
     expect([...new Set(states)]).toEqual(['research running', 'research completed', 'report running', 'report completed']);
     expect((await call('graph.runs', {})).runs).toEqual([
-      { graphId, name: 'Tides', status: 'completed', date: expect.any(String), nodeCount: 2, fileCount: 2 },
+      {
+        graphId,
+        name: 'Tides',
+        status: 'completed',
+        date: expect.any(String),
+        agentId: 'default',
+        rootRunId: started.rootRunId,
+        variables: { TOPIC: 'tides' },
+        startedAt: expect.any(Number),
+        completedAt: expect.any(Number),
+        tokens: view.stats.tokens,
+        cost: view.stats.cost,
+        result: 'REPORT',
+        nodeCount: 2,
+        fileCount: 2,
+      },
     ]);
+    // The input of each node, as people read it.
+    expect(view).toMatchObject({
+      variables: { TOPIC: 'tides' },
+      nodes: {
+        research: { task: 'Collect facts about tides.', agentId: 'default', tokens: expect.any(Number), cost: expect.any(Number) },
+        report: { task: expect.stringContaining('{{research.result}}') },
+      },
+    });
+    const { definition, variables } = await call('graph.runDetail', { graphId });
+    expect(variables).toEqual({ TOPIC: 'tides' });
+    expect((await call('graph.define', definition)).executionOrder).toEqual(['research', 'report']);
     expect((await call('graph.runDetail', { graphId })).nodes).toEqual([
       {
         nodeId: 'research',

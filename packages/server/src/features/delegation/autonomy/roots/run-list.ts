@@ -25,6 +25,8 @@ export interface RunListDeps {
   readonly operations: {
     readonly listWaitingRoots: Operation<WaitingPage, WaitingRoots>;
     readonly readRootWaits: Operation<{ readonly rootRunIds: readonly string[] }, ReadonlyMap<string, StoredWait>>;
+    /** Returns what these roots do: the labels of their graphs, or the tasks of their first sub-agents. */
+    readonly readRootTasks: Operation<{ readonly rootRunIds: readonly string[] }, ReadonlyMap<string, string>>;
   };
   readonly stopped: StoppedWork;
   readonly profileOf: (agent: Agent, rootRunId: string | undefined) => AutonomyProfile;
@@ -99,11 +101,14 @@ export function createRunList(deps: RunListDeps): AutonomyMethods['run.list'] {
       limit: limit - shownTurns.length,
     });
     const found = [...shownTurns, ...rows.map((row) => shown(row, isAdmin(call)))];
-    const waits = await deps.db.read(deps.operations.readRootWaits, { rootRunIds: found.map(({ rootRunId }) => rootRunId) });
+    const rootRunIds = found.map(({ rootRunId }) => rootRunId);
+    const waits = await deps.db.read(deps.operations.readRootWaits, { rootRunIds });
+    const tasks = isAdmin(call) ? await deps.db.read(deps.operations.readRootTasks, { rootRunIds }) : new Map<string, string>();
     const runs = found.map((one) => {
       const wait = waits.get(one.rootRunId);
       const shownWait = deps.waitingOf(one.rootRunId) ?? (wait && viewOfWait(wait, isAdmin(call)));
-      return shownWait === undefined ? one : { ...one, waiting: shownWait };
+      const task = tasks.get(one.rootRunId);
+      return { ...one, ...(task !== undefined && { task }), ...(shownWait !== undefined && { waiting: shownWait }) };
     });
     return { runs, total: begun + total, offset, limit, hasMore: offset + runs.length < begun + total };
   };

@@ -8,7 +8,8 @@ import { findVisible } from './found.ts';
 import { wholeOutputs } from './outputs.ts';
 import { notFound, reachOf } from './reach.ts';
 import { listGraphRuns, recentGraphs } from './read-store.ts';
-import { graphView, type Reader, rowView, shownVariables, waiting } from './view.ts';
+import { variablesIn } from '../rows.ts';
+import { definitionView, graphView, type Reader, rowView, shownVariables, waiting } from './view.ts';
 
 type RunMethods = HandlersOf<`graph.${'status' | 'outputs' | 'runs' | 'runDetail'}`>;
 
@@ -84,6 +85,8 @@ export function createRunMethods({ db, clock, runner, subagents }: RunMethodsDep
         name: row.label ?? row.id,
         status: row.state,
         date: new Date(row.createdAtMs).toISOString(),
+        definition: definitionView(row.definitionJson),
+        variables: variablesIn(row),
         nodes: nodes.map(({ nodeId, state, error, cause }) => {
           const whole = outputs.get(nodeId);
           const artifacts = whole === undefined ? [] : [{ filename: whole.filename, content: whole.text }];

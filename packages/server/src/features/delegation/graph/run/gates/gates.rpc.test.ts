@@ -42,7 +42,8 @@ test('a gate asks at once, reminds at half time, and continues when the owner of
     (await server.client.call('graph.runs', {})).runs,
     ((await server.client.call('graph.status', {})) as { graphs: object[] }).graphs,
   ];
-  expect(await listed()).toMatchObject([[{ status: 'running', waitsForAnswer: true }], [{ status: 'running', waitsForAnswer: true }]]);
+  const pending = { status: 'running', waitsForAnswer: true, mayAnswer: true };
+  expect(await listed()).toMatchObject([[pending], [pending]]);
   server.clock.advance(31 * 60_000);
   await expect.poll(async () => (await inbox()).length).toBe(2);
   expect((await inbox())[1]).toMatchObject({ text: expect.stringContaining('is still waiting for an approval'), asks: { graphId, nodeId: 'gate' } });
@@ -169,6 +170,9 @@ test('foreign graphs look like unknown ones; admins see them, but cannot answer 
   const [mine, other] = [await server.as(['rpc']), await server.as(['rpc'])];
   const { graphId } = await mine.call('graph.execute', { nodes: asking, ...toInbox, label: 'private' });
   await server.until(graphId, asks);
+  const rowOf = async (client: Pick<typeof mine, 'call'>) => (await client.call('graph.runs', {})).runs[0];
+  expect([(await rowOf(mine))?.mayAnswer, await rowOf(server.client)]).toMatchObject([true, { waitsForAnswer: true }]);
+  expect(await rowOf(server.client)).not.toHaveProperty('mayAnswer');
   const saved = await mine.call('graph.save', { label: 'mine', nodes: asking });
   const unknown = 'gr_00000000-0000-7000-8000-000000000009';
   const failure = async (run: () => Promise<unknown>) =>
