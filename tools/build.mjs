@@ -14,7 +14,7 @@ const stampFile = join(dist, '.sources');
 const threads = {
   'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
-  'document-worker': 'packages/server/src/features/environment/documents/formats/document-worker.ts',
+  'document-process': 'packages/server/src/features/environment/documents/formats/document-process.ts',
   'picture-process': 'packages/server/src/features/environment/multimodal/pictures/picture-process.ts',
   'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
   'check-worker': 'packages/server/src/features/operations/evaluation/checks/check-worker.ts',

@@ -6,8 +6,8 @@ buildIn({
   module: 'features/environment/documents/document-reader.ts',
   replace: [
     {
-      from: "return await runInThread({ workerUrl, name: 'document', data, resourceLimits, timeoutMs, clock, signal, subject: 'The document' });",
-      to: "return await (await import('./formats/read-document.ts')).readDocument(data as never);",
+      from: "return await runInProcess({ program, order, input, memoryMb, timeoutMs, clock, signal, subject: 'The document' });",
+      to: "return await (await import('./formats/read-document.ts')).readDocument({ ...order, bytes: input } as never);",
     },
   ],
 });

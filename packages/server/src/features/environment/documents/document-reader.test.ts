@@ -1,20 +1,32 @@
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
 import { createStepClock } from '@gatehouse/testkit';
 import { createDocumentReader } from './document-reader.ts';
 import { TextCache } from './text-cache.ts';
 
 const call = { identity: { tokenId: 't', principalId: 'p', scopes: [] }, signal: new AbortController().signal };
 const request = { bytes: Buffer.from('hello'), extension: 'txt', limits: { maxCharacters: 1000, maxPages: 10 }, timeoutMs: 5000, param: undefined };
-const thread = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-document-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
-test('reads a document in its own thread', async () => {
+function program(name: string, code: string): URL {
+  const file = join(folder, `${name}.mjs`);
+  writeFileSync(file, code);
+  return pathToFileURL(file);
+}
+const endless = program('endless', 'for (;;);');
+
+test('reads a document in a separate process', async () => {
   const { read } = createDocumentReader(createStepClock());
   expect(await read(request, call)).toEqual({ mimeType: 'text/plain', parts: [{ label: '', text: 'hello' }], truncated: false, notes: [] });
 });
 
-test('stops a thread that takes too long, without holding the event loop', async () => {
+test('stops a process that takes too long, without holding the event loop', async () => {
   const clock = createStepClock();
-  const failed = createDocumentReader(clock, thread('for (;;);'))
+  const failed = createDocumentReader(clock, endless)
     .read(request, call)
     .catch((error: unknown) => error);
   await expect.poll(() => clock.pending()).toBeGreaterThan(0);
@@ -22,16 +34,25 @@ test('stops a thread that takes too long, without holding the event loop', async
   expect(await failed).toMatchObject({ code: 'timeout' });
 });
 
-test('stops a thread when its caller leaves', async () => {
+test('stops a process when its caller leaves', async () => {
   const caller = new AbortController();
-  const reading = createDocumentReader(createStepClock(), thread('for (;;);')).read(request, { ...call, signal: caller.signal });
+  const reading = createDocumentReader(createStepClock(), endless).read(request, { ...call, signal: caller.signal });
   caller.abort();
   await expect(reading).rejects.toMatchObject({ code: 'cancelled' });
 });
 
-test('bounds the memory of a thread', async () => {
-  const hungry = thread('const kept = []; for (;;) kept.push(new Array(1e5).fill(kept.length));');
+test('bounds the memory of a process', async () => {
+  const hungry = program('hungry', 'const kept = []; for (;;) kept.push(new Array(1e5).fill(kept.length));');
   await expect(createDocumentReader(createStepClock(), hungry).read(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
+});
+
+test('a process that ends without an answer, or cannot be run, is an answer too', async () => {
+  const { read } = createDocumentReader(createStepClock(), program('silent', ''));
+  await expect(read(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
+  const gone = createDocumentReader(createStepClock(), pathToFileURL(join(folder, 'gone.mjs')));
+  await expect(gone.read(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
+  // More than a pipe takes, which nobody reads.
+  await expect(read({ ...request, bytes: Buffer.alloc(4_000_000) }, call)).rejects.toMatchObject({ code: 'payload_too_large' });
 });
 
 test('keeps texts within its bounds and drops those used longest ago', () => {

@@ -1,11 +1,6 @@
-import { buffer } from 'node:stream/consumers';
 import type Vips from 'wasm-vips';
+import { answerTask } from '../../../../kernel/answer-task.ts';
 import type { ShrinkOrder, ShrunkPicture } from './shrink.ts';
-
-/*
- * A separate process, because the memory of the decoder is that of the process, and is never returned while that lives. The image is its
- * input, the order its argument, the answer one message.
- */
 
 /** Scales one image: a decoder that a hostile file takes over is WebAssembly without files or network. */
 async function shrink(bytes: Uint8Array, { maxSide, maxPixels, maxBytes }: ShrinkOrder): Promise<ShrunkPicture> {
@@ -44,14 +39,10 @@ async function loadVips(): Promise<typeof Vips> {
   return createVips;
 }
 
-async function answer(): Promise<ShrunkPicture> {
+await answerTask(async (bytes, order): Promise<ShrunkPicture> => {
   try {
-    return await shrink(await buffer(process.stdin), JSON.parse(process.argv[2] ?? '') as ShrinkOrder);
+    return await shrink(bytes, order as ShrinkOrder);
   } catch (error) {
     return { refused: error instanceof Error ? error.message.split('\n')[0]?.slice(0, 200) : 'it cannot be read' };
   }
-}
-
-// Nothing else stops this process when the daemon is gone.
-process.once('disconnect', () => process.exit());
-process.send?.(await answer());
+});
