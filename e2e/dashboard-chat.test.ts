@@ -20,7 +20,21 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
   let browser: Browser;
 
   beforeAll(async () => {
-    [product, browser] = await Promise.all([startProduct({ provider: { paceMs: 5 } }), startBrowser()]);
+    [product, browser] = await Promise.all([
+      startProduct({
+        provider: { paceMs: 5 },
+        config: {
+          agents: { default: { model: 'local/test-model', tools: { profile: 'coding' } } },
+          approvals: {
+            rules: [
+              { tools: ['exec'], match: { argv: '*echo*' }, action: 'auto' },
+              { tools: ['write'], action: 'ask' },
+            ],
+          },
+        },
+      }),
+      startBrowser(),
+    ]);
   });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
@@ -62,4 +76,194 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await answer.getByText('A[Client] --> B[Gateway]').waitFor();
     expect(complaints).toEqual([]);
   });
+
+  test('shows reasoning and tool calls where they happen, live and after a reload', async () => {
+    const gate = Promise.withResolvers<void>();
+    product.provider.queue(
+      {
+        reasoning: Array.from({ length: 20 }, (_, step) => `I think about step ${step}. `),
+        text: 'I look at the folder.',
+        toolCalls: [call('one', 'exec', { argv: ['sh', '-c', 'for i in 1 2 3 4; do echo line $i; sleep 0.4; done'] })],
+        beforeDelta: async (nth) => (nth > 10 ? gate.promise : undefined),
+      },
+      { text: 'It is empty.' },
+    );
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await ask(page, 'Look around');
+    const answer = answers(page);
+    await answer.getByText(/^Thinking/).waitFor();
+    await answer.getByText(/I think about step 3\./).waitFor();
+    gate.resolve();
+    await answer.locator('.tool-output', { hasText: 'line 2' }).waitFor();
+    await answer.getByText('It is empty.').waitFor();
+    const order = async (): Promise<readonly string[]> =>
+      (await answer.innerText()).split('\n').filter((line) => /^Thought|^I look|^exec|^It is/.test(line));
+    await expect.poll(order).toEqual([expect.stringMatching(/^Thought for/), 'I look at the folder.', 'exec', 'It is empty.']);
+    await answer.getByText(/^Thought for/).click();
+    await answer.getByText(/I think about step 19\./).waitFor();
+    await answer.getByText(/done in/).click();
+    await answer.getByRole('region', { name: 'Arguments of exec' }).getByText('echo line').waitFor();
+    await page.waitForURL(/\/chat\/cv_/);
+    await page.reload();
+    await answer.getByText('It is empty.').waitFor();
+    expect(await order()).toEqual(['I look at the folder.', 'exec', 'It is empty.']);
+    await answer.getByText('exec', { exact: true }).click();
+    await answer.getByRole('region', { name: 'Result of exec' }).getByText('line 4').waitFor();
+    await answer.getByText(/^Done in \d+ s$/).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('a call is allowed always by a rule that is shown first, or denied with a reason that the agent reads', async () => {
+    const write = (id: string) => ({ toolCalls: [call(id, 'write', { path: 'output/note.md', content: 'noted' })] });
+    product.provider.queue(write('one'), { text: 'Not written.' }, write('two'), { text: 'Written once.' }, write('three'), { text: 'Written again.' });
+    await using session = await logIn();
+    const { page, complaints } = session;
+    const asked = page.getByRole('region', { name: 'Waiting for your approval' });
+    await ask(page, 'Write a note');
+    await asked.getByLabel('Reason for deciding on write').fill('Use another folder');
+    await asked.getByRole('button', { name: 'Deny' }).click();
+    await page.getByText('Not written.').waitFor();
+    expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('Use another folder');
+    await ask(page, 'Try it');
+    await asked.getByRole('button', { name: 'Always allow this…' }).click();
+    const rule = await asked.getByRole('region', { name: 'Rule', exact: true }).innerText();
+    await asked.getByRole('button', { name: 'Add rule and allow' }).click();
+    await page.getByText('Written once.').waitFor();
+    const { written } = (await product.call('config.read', { section: 'approvals', written: true })) as { written: { rules: unknown[] } };
+    expect(written.rules[0]).toEqual(JSON.parse(rule));
+    await ask(page, 'Again');
+    await page.getByText('Written again.').waitFor();
+    expect(await asked.count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
+  test('messages wait in a queue, are sent at once on request, and an answer is continued or regenerated', async () => {
+    const long = { text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 };
+    product.provider.queue(long, { text: 'Second answer.' }, long, { text: 'Continued.' }, { text: 'Another ending.' });
+    await using session = await logIn();
+    const { page, complaints } = session;
+    const field = page.getByRole('textbox', { name: 'Message' });
+    const queue = page.getByRole('list', { name: 'Queued messages' });
+    await ask(page, 'Write for a long time');
+    await answers(page).getByText('word2').waitFor();
+    for (const text of ['Not this', 'But this']) {
+      await field.fill(text);
+      await field.press('Enter');
+    }
+    await queue.getByRole('button', { name: 'Remove Not this' }).click();
+    await queue.getByRole('button', { name: 'Stop and send now' }).click();
+    await page.getByText('Second answer.').waitFor();
+    expect(await queue.count()).toBe(0);
+    await page.waitForURL(/\/chat\/cv_/);
+    await ask(page, 'Again at length');
+    await answers(page).nth(2).getByText('word2').waitFor();
+    await field.press('Escape');
+    await page.getByRole('button', { name: 'Continue', exact: true }).click();
+    await page.getByText('Continued.').waitFor();
+    expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('word2');
+    const first = page.url();
+    await page.getByRole('button', { name: 'Regenerate' }).click();
+    await page.getByText('Another ending.').waitFor();
+    expect(await page.getByText('Continued.').count()).toBe(0);
+    const branches = page.getByRole('group', { name: 'Branches' });
+    await branches.getByText('2 of 2').waitFor();
+    await branches.getByRole('button', { name: 'Previous branch' }).click();
+    await page.getByText('Continued.').waitFor();
+    expect(page.url()).toBe(first);
+    // What is unsent survives a reload, for each conversation.
+    await field.fill('Half a thought');
+    await page.reload();
+    await expect.poll(() => field.inputValue()).toBe('Half a thought');
+    await branches.getByRole('button', { name: 'Next branch' }).click();
+    await page.getByText('Another ending.').waitFor();
+    expect(await field.inputValue()).toBe('');
+    expect(complaints).toEqual([]);
+  });
+
+  test('completes commands, skills, agents and files by the keyboard', async () => {
+    await product.call('workspace.init', { agentId: 'default' });
+    await product.call('workspace.writeFile', { agentId: 'default', filePath: 'documents/plan.md', content: 'A plan' });
+    await product.call('skills.create', {
+      name: 'release-notes',
+      agentId: 'default',
+      content: '---\nname: release-notes\ndescription: Writes release notes.\n---\nGroup the commits.\n',
+    });
+    await using session = await logIn();
+    const { page, complaints } = session;
+    const field = page.getByRole('textbox', { name: 'Message' });
+    const options = page.getByRole('listbox', { name: 'Completions' }).getByRole('option');
+    await field.pressSequentially('/rel');
+    await options.getByText('/release-notes').waitFor();
+    await field.press('Enter');
+    await expect.poll(() => field.inputValue()).toBe('/release-notes ');
+    await field.fill('Read ');
+    await field.press('End');
+    await field.pressSequentially('@doc');
+    await options.getByText('documents/').waitFor();
+    await field.press('Tab');
+    await options.getByText('documents/plan.md').waitFor();
+    await field.press('Enter');
+    await expect.poll(() => field.inputValue()).toBe('Read documents/plan.md ');
+    await field.fill('');
+    await field.pressSequentially('@');
+    await options.getByText('@default').waitFor();
+    await field.press('Escape');
+    await expect.poll(() => options.count()).toBe(0);
+    await ask(page, 'A question');
+    await page.waitForURL(/\/chat\/cv_/);
+    await field.fill('/rename Plans of the week');
+    await field.press('Enter');
+    await page.getByRole('complementary', { name: 'Conversations' }).getByRole('link', { name: /^Plans of the week/ }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('opens pages and pictures next to the chat, without network, with their versions', async () => {
+    const html = (body: string) => ['```html\n<!doctype html><title>Clock</title>', body, '\n```\n'];
+    product.provider.queue(
+      { text: html('<p id="p">first</p><script>p.textContent += " " + origin; fetch("/health").catch(() => (p.textContent += " offline"))</script>') },
+      { text: html('<p>second</p>') },
+    );
+    await using session = await logIn();
+    const { page } = session;
+    await ask(page, 'A clock');
+    await page.getByRole('button', { name: 'Open', exact: true }).click();
+    const panel = page.getByRole('complementary', { name: 'Artifact Clock' });
+    const content = panel.frameLocator('iframe');
+    await content.getByText('first null offline').waitFor();
+    await ask(page, 'Another one');
+    await panel.getByText('1 of 2').waitFor();
+    await panel.getByRole('button', { name: 'Next version' }).click();
+    await content.getByText('second').waitFor();
+    await panel.getByRole('button', { name: 'Source' }).click();
+    await panel.getByText('<p>second</p>').waitFor();
+    await panel.getByRole('button', { name: 'Close the artifact' }).click();
+    expect(await panel.count()).toBe(0);
+  });
+
+  test('has no serious accessibility findings, and long code is no long task', async () => {
+    const code = Array.from({ length: 300 }, (_, at) => `export const value${at} = compute('${at}', ${at}); // line ${at}\n`).join('');
+    product.provider.queue({
+      reasoning: ['Once.'],
+      text: [...rich, '\n\n```html\n<title>A</title>\n```\n\n', ...Array.from({ length: 5 }, (_, at) => `Part ${at}\n\n\`\`\`ts\n${code}\`\`\`\n\n`), 'The end.'],
+      toolCalls: [call('one', 'exec', { argv: ['echo', 'hello'] })],
+    });
+    await using session = await logIn({ bypassCSP: true });
+    const { context, page } = session;
+    const { longestMs } = await longestTask(context, page, async () => {
+      await ask(page, 'Everything at once');
+      await answers(page).getByText('The end.').waitFor();
+      await page.getByRole('region', { name: 'Messages' }).evaluate((box) => (box.scrollTop = 0));
+      await answers(page).locator('.hl-keyword').first().waitFor();
+    });
+    console.log('longest task', longestMs);
+    await answers(page).getByText('echo hello').first().waitFor();
+    await page.getByRole('button', { name: 'Open', exact: true }).click();
+    await page.getByRole('complementary', { name: 'Artifact A' }).waitFor();
+    await page.getByRole('textbox', { name: 'Message' }).pressSequentially('/');
+    await page.getByRole('option').first().waitFor();
+    expect(await findingsInBothSchemes(page)).toEqual([]);
+  });
 });
+
+const call = (id: string, name: string, args: object) => ({ id, name, arguments: JSON.stringify(args) });

@@ -1,7 +1,7 @@
 import type { Client } from '@gatehouse/client';
 import { changeLast, changeThread, type ChatMessage, createMessage, type Thread } from './chat-thread.ts';
 import type { Store } from './store.ts';
-import { endReasoning, type TurnItem, withEvent } from './turn-items.ts';
+import { endReasoning, type TurnItem, withEvent, withText } from './turn-items.ts';
 import type { TurnEvent } from './turn-stream.ts';
 
 /** Delay after a change of the answer until it is drawn. */
@@ -74,7 +74,7 @@ class StreamedAnswer {
 
   add(delta: string): void {
     this.#text += delta;
-    this.#items = endReasoning(this.#items, Date.now());
+    this.#items = withText(this.#items, this.#text.length, Date.now());
     this.#draw();
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endReasoning, partsOf, type TurnItem, withEvent, withStored } from './turn-items.ts';
+import { endReasoning, partsOf, type TurnItem, withEvent, withStored, withText } from './turn-items.ts';
 
 const about = { callId: 'one', toolName: 'exec', description: 'exec ls' };
 const play = (steps: readonly (readonly [kind: string, payload: object, length: number])[]): readonly TurnItem[] =>
@@ -62,4 +62,16 @@ test('calls that were refused before they began come from the stored turn, and r
   const refused = { ...call, callId: 'zero', at: 10, result: 'The arguments are wrong' };
   const shape = withStored(live, [refused, { ...call, result: 'done' }]).map((item) => (item.kind === 'call' ? item.callId : item.text));
   expect(shape).toEqual(['First more', 'zero', 'one', 'Then']);
+});
+
+test('text and reasoning that arrive while a call runs precede it', () => {
+  const begun = play([['tool:started', about, 0]]);
+  const late = withEvent(withText(begun, 12, 1), { kind: 'message:thinking', payload: { delta: 'I look' } }, 12, 2);
+  expect(late).toMatchObject([
+    { kind: 'reasoning', text: 'I look', endedAtMs: 2 },
+    { kind: 'call', at: 12 },
+  ]);
+  expect(withEvent(late, { kind: 'message:thinking', payload: { delta: ' on' } }, 12, 3)).toMatchObject([{ text: 'I look on' }, { kind: 'call' }]);
+  const ended = withEvent(late, { kind: 'tool:finished', payload: { ...about, outcome: 'ok' } }, 12, 4);
+  expect(withText(ended, 20, 5).at(-1)).toMatchObject({ at: 12 });
 });

@@ -107,10 +107,25 @@ export function withEvent(items: readonly TurnItem[], { kind, payload }: Said, l
   return known === undefined ? [...calm, after] : calm.with(at, after);
 }
 
+const isRunning = (item: TurnItem): boolean => item.kind === 'call' && item.outcome === undefined;
+
 function withReasoning(items: readonly TurnItem[], delta: string, length: number, nowMs: number): readonly TurnItem[] {
   const last = items.at(-1);
   if (last?.kind === 'reasoning' && last.endedAtMs === undefined) return items.with(-1, { ...last, text: last.text + delta });
+  const first = items.findIndex(isRunning);
+  // The model does not think while its calls run: the event is late.
+  if (first >= 0) {
+    const before = items[first - 1];
+    if (before?.kind === 'reasoning') return items.with(first - 1, { ...before, text: before.text + delta });
+    return items.toSpliced(first, 0, { kind: 'reasoning', text: delta, startedAtMs: nowMs, endedAtMs: nowMs, at: items[first]?.at ?? length });
+  }
   return [...items, { kind: 'reasoning', text: delta, startedAtMs: nowMs, endedAtMs: undefined, at: length }];
+}
+
+/** Follows text of the answer, which now has `length`: it ends reasoning, and text that arrives while a call runs precedes the call. */
+export function withText(items: readonly TurnItem[], length: number, nowMs: number): readonly TurnItem[] {
+  const calm = endReasoning(items, nowMs);
+  return calm.some(isRunning) ? calm.map((item) => (isRunning(item) ? { ...item, at: length } : item)) : calm;
 }
 
 /** Ends reasoning: an answer or a tool call follows it. */

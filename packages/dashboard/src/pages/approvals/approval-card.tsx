@@ -18,7 +18,7 @@ export function ApprovalCard({
 }: {
   readonly request: ApprovalRequest;
   readonly wanted?: boolean;
-  /** True below the conversation of the call: what that says is left out. */
+  /** True in the conversation of the call, where only what the decision needs is shown. */
   readonly inChat?: boolean;
 }) {
   const { client, approvals } = useSession();
@@ -73,10 +73,12 @@ export function ApprovalCard({
         <pre className="raw-text" tabIndex={0} role="region" aria-label={`Arguments of ${toolName}`}>
           {revealedJson(params)}
         </pre>
-        <dl className="facts">
-          <dt>Requested</dt>
-          <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
-        </dl>
+        {!inChat && (
+          <dl className="facts">
+            <dt>Requested</dt>
+            <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
+          </dl>
+        )}
         {typeof rule === 'string' && <p className="hint">This call can't be allowed always: {revealedText(rule)}.</p>}
         {offered !== undefined && (
           <section className="rule-offer" aria-label="Rule that allows this call">
@@ -97,23 +99,21 @@ export function ApprovalCard({
             </div>
           </section>
         )}
-        <details className="hint">
-          <summary>What exactly is allowed</summary>
-          <dl className="facts">
-            {!inChat && (
-              <>
-                <dt>Conversation</dt>
-                <dd>
-                  <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
-                </dd>
-              </>
-            )}
-            <dt>Arguments</dt>
-            <dd>{bytes(paramsBytes)}, all shown above</dd>
-            <dt>Digest</dt>
-            <dd className="mono">{digest}</dd>
-          </dl>
-        </details>
+        {!inChat && (
+          <details className="hint">
+            <summary>What exactly is allowed</summary>
+            <dl className="facts">
+              <dt>Conversation</dt>
+              <dd>
+                <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
+              </dd>
+              <dt>Arguments</dt>
+              <dd>{bytes(paramsBytes)}, all shown above</dd>
+              <dt>Digest</dt>
+              <dd className="mono">{digest}</dd>
+            </dl>
+          </details>
+        )}
       </div>
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <footer className="approval-foot">

@@ -1,5 +1,5 @@
+import { familyOf } from '../../data/branches.ts';
 import { useSession } from '../../data/context.ts';
-import { type Conversation } from '../../data/conversations.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { navigate } from '../../router.ts';
 import { IconButton } from '../../ui/parts.tsx';
@@ -29,26 +29,4 @@ export function BranchSwitch({ reference }: { readonly reference: string }) {
       <IconButton icon="next" label="Next branch" disabled={at === family.length - 1} onClick={() => go(family[at + 1])} />
     </span>
   );
-}
-
-/** Returns a conversation with everything that was forked from the same one, oldest first. */
-export function familyOf(
-  reference: string,
-  conversations: readonly Pick<Conversation, 'conversationRef' | 'forkedFrom' | 'createdAt'>[],
-): readonly string[] {
-  const parents = new Map(conversations.map(({ conversationRef, forkedFrom }) => [conversationRef, forkedFrom]));
-  const rootOf = (ref: string): string => {
-    let root = ref;
-    for (let depth = 0; depth < maxLoaded; depth++) {
-      const parent = parents.get(root);
-      if (parent === undefined) break;
-      root = parent;
-    }
-    return root;
-  };
-  const root = rootOf(reference);
-  return conversations
-    .filter(({ conversationRef }) => rootOf(conversationRef) === root)
-    .toSorted((a, b) => a.createdAt - b.createdAt)
-    .map(({ conversationRef }) => conversationRef);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { familyOf } from './branch-switch.tsx';
+import { familyOf } from './branches.ts';
 
 test('a family is everything that was forked from the same conversation, directly or not', () => {
   const all = [
