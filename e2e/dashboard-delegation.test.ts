@@ -148,7 +148,7 @@ describe.skipIf(chromiumPath === undefined)('delegation in the dashboard', () =>
       await page.getByRole('button', { name: 'Start a sub-agent' }).click();
       await page.getByRole('dialog').getByLabel('Task').fill('Read the README');
       await page.getByRole('dialog').getByRole('button', { name: 'Start' }).click();
-      const own = page.locator('.run-root');
+      const own = page.getByRole('table', { name: 'Root runs' }).locator('tbody');
       await own.waitFor();
       const twist = own.getByRole('button', { name: /^Sub-agents of/ });
       if ((await twist.getAttribute('aria-expanded')) === 'false') await twist.click();

@@ -251,6 +251,79 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     expect(complaints).toEqual([]);
   });
 
+  test('a graph with a gate is run, approved and read with six inputs, and run again with another variable', async () => {
+    const { id } = (await product.call('graph.save', { label: 'Six inputs', nodes: gated })) as { id: string };
+    await using session = await logIn();
+    const { page, complaints } = session;
+    const { act, count } = counted();
+    await act(page.getByRole('link', { name: 'Executions' }).click());
+    await act(page.getByRole('navigation', { name: 'Executions' }).getByRole('link', { name: 'Graphs' }).click());
+    await act(page.getByRole('button', { name: 'Run Six inputs' }).click());
+    await page.getByRole('dialog').getByLabel('TOPIC').fill('high tides');
+    await act(page.getByRole('dialog').getByRole('button', { name: 'Run' }).click());
+    await act(page.getByRole('button', { name: 'Approve' }).click());
+    await page.getByText('2 of 2 nodes completed').waitFor();
+    await act(
+      page
+        .getByRole('navigation', { name: 'Nodes' })
+        .getByRole('button', { name: /^research/ })
+        .click(),
+    );
+    const node = page.getByRole('region', { name: 'Node research' });
+    await node.getByText('Tides come twice').waitFor();
+    expect(count()).toBeLessThanOrEqual(6);
+    // The input with its variable, the model, tokens and the way to the trace.
+    await node.getByText('Input').click();
+    await node.getByText('Collect facts about high tides.').waitFor();
+    const turn = node.getByRole('table', { name: 'Turns of research' }).getByRole('row').last();
+    await turn.getByText('local/test-model').waitFor();
+    expect(await turn.innerText()).toMatch(/300 in, 80 out/);
+    expect(await turn.getByRole('link', { name: /^Trace of/ }).getAttribute('href')).toMatch(/^\/traces\/tn_/);
+    await page.getByRole('button', { name: 'Run again' }).click();
+    const topic = page.getByRole('dialog').getByLabel('TOPIC');
+    expect(await topic.inputValue()).toBe('high tides');
+    await topic.fill('low tides');
+    await page.getByRole('dialog').getByRole('button', { name: 'Run' }).click();
+    await page.getByText('TOPIC: low tides').waitFor();
+    await page.getByRole('button', { name: 'Refuse' }).click();
+    await page.getByText('1 failed').waitFor();
+    // Runs are told apart by their variables, and sorted by any column.
+    await page.getByRole('link', { name: 'All graphs' }).click();
+    const runs = page.getByRole('table', { name: 'Graph runs' });
+    const own = runs.getByRole('row').filter({ hasText: 'Six inputs' });
+    await own.filter({ hasText: 'TOPIC: low tides' }).getByText('Refused').waitFor();
+    await own.filter({ hasText: 'TOPIC: high tides' }).getByText('completed', { exact: true }).waitFor();
+    await runs.getByRole('button', { name: 'State' }).click();
+    expect(await runs.getByRole('columnheader', { name: 'State' }).getAttribute('aria-sort')).toBe('ascending');
+    const states = (await runs.locator('tbody td[data-label="State"]').allInnerTexts()).map((text) => text.trim());
+    expect(states).toEqual(states.toSorted());
+    await product.call('graph.delete', { id });
+    expect(complaints).toEqual([]);
+  });
+
+  test('a sub-agent is named by its task, and run again with another one', async () => {
+    const { runId, rootRunId } = (await product.call('session.spawn', { task: `Count the tides ${hostile}` })) as {
+      runId: string;
+      rootRunId: string;
+    };
+    await product.call('subagent.wait', { runIds: [runId], timeoutMs: 20_000 });
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await follow(page, 'Runs');
+    await page.locator(`[data-row="${rootRunId}"]`).getByText(`Count the tides ${hostile}`).first().waitFor();
+    await page.goto(`${product.url}/runs/${runId}`);
+    await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click();
+    const task = page.getByRole('dialog').getByLabel('Task');
+    expect(await task.inputValue()).toBe(`Count the tides ${hostile}`);
+    await task.fill('Count the moons');
+    await page.getByRole('dialog').getByRole('button', { name: 'Start' }).click();
+    await page.getByRole('rowheader').filter({ hasText: 'Count the moons' }).first().waitFor();
+    await page.getByRole('link', { name: 'Help' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Sub-agents and graphs' }).waitFor();
+    expect(await page.locator('.markdown').innerText()).toContain('gatehouse graph');
+    expect(complaints).toEqual([]);
+  });
+
   test.each([
     ['on a screen', {}],
     ['on a phone', phone],
@@ -276,7 +349,25 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await page.getByRole('article').waitFor();
     await check('inbox');
     if (picture !== undefined) await page.screenshot({ path: `${picture}/inbox-${look === phone ? 'phone' : 'screen'}.png`, fullPage: true });
+    for (const [path, settled] of [
+      ['/runs', page.getByRole('table', { name: 'Root runs' })],
+      ['/graphs', page.getByRole('table', { name: 'Graph runs' })],
+      ['/schedule', page.getByRole('table', { name: 'Jobs', exact: true })],
+      ['/help/schedule', page.locator('.markdown')],
+    ] as const) {
+      await page.goto(product.url + path);
+      await settled.waitFor();
+      await check(path);
+      if (picture !== undefined)
+        await page.screenshot({
+          path: `${picture}${path.replace('/help', '/help-')}-${look === phone ? 'phone' : 'screen'}.png`.replace('-/', '-'),
+          fullPage: true,
+        });
+    }
     if (look !== phone) return;
+    await page.goto(`${product.url}/inbox`);
+    await page.getByRole('list', { name: 'Messages' }).getByRole('link').first().tap();
+    await page.getByRole('article').waitFor();
     expect(await page.getByRole('list', { name: 'Messages' }).isVisible()).toBe(false);
     await page.getByRole('link', { name: 'All messages' }).tap();
     await page.getByRole('list', { name: 'Messages' }).waitFor();

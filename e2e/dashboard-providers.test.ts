@@ -68,10 +68,7 @@ describe.skipIf(chromiumPath === undefined)('a model provider that refuses the c
     const { runId, rootRunId } = (await product.call('session.spawn', { task: 'BAD fruit' })) as { runId: string; rootRunId: string };
     await product.call('subagent.wait', { runIds: [runId], timeoutMs: 20_000 });
     await openPage(page, 'Runs');
-    const twist = page
-      .locator('.run-root')
-      .filter({ hasText: rootRunId })
-      .getByRole('button', { name: /^Sub-agents of/ });
+    const twist = page.locator(`[data-row="${rootRunId}"]`).getByRole('button', { name: /^Sub-agents of/ });
     await twist.waitFor();
     if ((await twist.getAttribute('aria-expanded')) === 'false') await twist.click();
     await page

@@ -8,6 +8,8 @@ import { Badge, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { GateAnswer } from './gate-answer.tsx';
 import { isOver, type NodeView } from './graph-state.ts';
 import { useInView } from './use-in-view.ts';
+import { NodeAttempts } from './node-attempts.tsx';
+import { spentText } from '../runs/labels.ts';
 import { nodeStanding, typeNames } from './labels.ts';
 import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
@@ -27,6 +29,7 @@ export function NodePanel({
 }) {
   const part = useInView();
   const { text, tone } = nodeStanding(node);
+  const spent = spentText(node.tokens, node.cost);
   const { type_id: type, attempt, progress, error, cause, startedAt, completedAt, runId } = node;
   return (
     <section ref={part} className="panel" aria-label={`Node ${nodeId}`}>
@@ -39,7 +42,9 @@ export function NodePanel({
       <p className="facts-line">
         <span>{type === undefined ? 'Task' : typeNames[type]}</span>
         {startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />}
+        {node.agentId !== undefined && <span>{node.agentId}</span>}
         {attempt !== undefined && attempt > 1 && <span>{`attempt ${attempt}`}</span>}
+        {spent !== '' && <span>{spent}</span>}
         {runId !== undefined && rootRunId !== undefined && <TraceLink reference={rootRunId} within={runId} label={`Trace of ${nodeId}`} />}
       </p>
       {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
@@ -49,10 +54,23 @@ export function NodePanel({
         </Notice>
       )}
       {node.waitsForAnswer === true && <GateAnswer graphId={graphId} nodeId={nodeId} question={node.question} onAnswered={onAnswered} />}
+      {node.task !== undefined && node.waitsForAnswer !== true && (
+        <details className="graph-part" open={node.status !== 'completed'}>
+          <summary>Input</summary>
+          <div className="graph-output" tabIndex={0} role="region" aria-label={`Input of ${nodeId}`}>
+            <p className="raw-text" dir="auto">
+              {node.task}
+            </p>
+          </div>
+        </details>
+      )}
       {isOver(node) && node.status !== 'skipped' && <Output graphId={graphId} nodeId={nodeId} status={node.status} />}
+      {rootRunId !== undefined && startedAt !== undefined && (
+        <NodeAttempts graphId={graphId} nodeId={nodeId} rootRunId={rootRunId} state={`${node.status} ${attempt ?? 0}`} />
+      )}
       {runId !== undefined && (
-        <p className="hint run-id">
-          <ObjectLink id={runId} />
+        <p className="hint">
+          <ObjectLink id={runId}>Open sub-agent</ObjectLink>
         </p>
       )}
     </section>

@@ -9,9 +9,11 @@ import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { saveJson } from '../../ui/save-json.ts';
 import { spentText } from '../runs/labels.ts';
+import { When } from '../../ui/when.tsx';
 import { Canvas, type CanvasNode } from './canvas.tsx';
 import type { GraphView } from './graph-state.ts';
 import { NodePanel } from './node-panel.tsx';
+import { RunAgain } from './run-again.tsx';
 import { useGraph } from './use-graph.ts';
 import { cancelLabels, graphTones, nodeStanding, typeNames } from './labels.ts';
 
@@ -19,14 +21,17 @@ import { cancelLabels, graphTones, nodeStanding, typeNames } from './labels.ts';
 export function RunPage({ graphId }: { readonly graphId: string }) {
   const { client } = useSession();
   const { view, error, reload } = useGraph(graphId);
-  const [chosen, setChosen] = useState<string>();
-  const [asked, setAsked] = useState<'cancel' | 'delete'>();
+  const [selected, setChosen] = useState<string>();
+  const chosen = selected ?? (view === undefined ? undefined : firstToSee(view));
+  const [asked, setAsked] = useState<'again' | 'cancel' | 'delete'>();
   const saving = useAction();
   const close = (): void => setAsked(undefined);
   const save = async (): Promise<void> => saveJson(`graph-${graphId.slice(-12)}.json`, await client.call('graph.runDetail', { graphId }));
   return (
     <Page
       title={view?.label ?? 'Graph'}
+      wide
+      help="delegation"
       lead={<PageLink to="/graphs">All graphs</PageLink>}
       actions={
         view !== undefined && (
@@ -34,6 +39,11 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
             {!view.isTerminal && (
               <Button icon="stop" onClick={() => setAsked('cancel')}>
                 Cancel
+              </Button>
+            )}
+            {view.isTerminal && (
+              <Button icon="retry" onClick={() => setAsked('again')}>
+                Run again
               </Button>
             )}
             <Button icon="download" onClick={() => saving.run(save)}>
@@ -65,6 +75,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
           </div>
         </>
       )}
+      {asked === 'again' && view !== undefined && <RunAgain graphId={graphId} label={view.label} onClose={close} />}
       {asked === 'cancel' && (
         <Confirm
           title="Cancel this graph?"
@@ -96,8 +107,13 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
   );
 }
 
+/** Returns the node to show before one is selected: the one that waits for an answer, otherwise the first that failed. */
+function firstToSee({ executionOrder, nodes }: GraphView): string | undefined {
+  return executionOrder.find((id) => nodes[id]?.waitsForAnswer === true) ?? executionOrder.find((id) => nodes[id]?.status === 'failed');
+}
+
 function Facts({ view }: { readonly view: GraphView }) {
-  const { status, isTerminal, cancelReason, startedAt, completedAt, rootRunId, stats } = view;
+  const { status, isTerminal, cancelReason, startedAt, completedAt, rootRunId, stats, variables = {} } = view;
   const parts = [
     `${stats.completed} of ${stats.total} nodes completed`,
     ...(stats.running > 0 ? [`${stats.running} running`] : []),
@@ -117,6 +133,10 @@ function Facts({ view }: { readonly view: GraphView }) {
         </span>
       )}
       {spent !== '' && <span>{spent}</span>}
+      {startedAt !== undefined && <When atMs={startedAt} />}
+      {Object.entries(variables).map(([name, value]) => (
+        <span key={name} dir="auto">{`${name}: ${value}`}</span>
+      ))}
       {rootRunId !== undefined && <PageLink to={`/runs/${rootRunId}`}>Open run</PageLink>}
       {rootRunId !== undefined && <TraceLink reference={rootRunId} />}
     </p>

@@ -17,6 +17,7 @@ export function StartDialog({
   startable,
   variables,
   asksPeople,
+  initial = {},
   onClose,
 }: {
   readonly name: string;
@@ -24,10 +25,12 @@ export function StartDialog({
   readonly variables: readonly string[];
   /** True when the graph has approval gates, which ask in the inbox: announcements must go there then. */
   readonly asksPeople: boolean;
+  /** Values of the variables to begin with. */
+  readonly initial?: Readonly<Record<string, string>>;
   readonly onClose: () => void;
 }) {
   const { client } = useSession();
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const [values, setValues] = useState(initial);
   const [notifies, setNotifies] = useState(true);
   const { busy, error, run } = useAction();
   const errors: FieldErrors = fieldErrors(error);

@@ -13,7 +13,7 @@ import { ObjectLink, TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
 import { saveBlob } from '../../ui/save-json.ts';
 import { isActive, type Run, runOf } from './run-state.ts';
-import type { RunAsked } from './run-tree.tsx';
+import type { RunAgainAsked, RunAsked } from './run-tree.tsx';
 import { allMinutes } from './use-root-runs.ts';
 import { shortId, spentText, standing } from './labels.ts';
 
@@ -44,7 +44,7 @@ export function RunDialog({
 }: {
   readonly run: Run;
   readonly onClose: () => void;
-  readonly onAsk: (asked: RunAsked) => void;
+  readonly onAsk: (asked: RunAsked | RunAgainAsked) => void;
 }) {
   const { client, admin } = useSession();
   const { data, error, reload } = useLoad(['subagent.list', 'subagent.wait', asked.runId], (signal) => load(client, asked, admin, signal));
@@ -54,6 +54,7 @@ export function RunDialog({
   const run = data?.listed === undefined ? asked : runOf(data.listed);
   const completion: Completion | undefined = data?.completion ?? data?.listed?.completion;
   const { text, tone } = standing(run);
+  const task = data?.listed !== undefined && 'task' in data.listed ? data.listed.task : undefined;
   return (
     <Dialog title={`Sub-agent ${run.agentId} (${shortId(run.runId)})`} onClose={onClose} wide>
       <div className="dialog-body">
@@ -90,6 +91,11 @@ export function RunDialog({
             </Button>
             <Button onClick={() => onAsk({ what: 'steer', run })}>Steer</Button>
           </>
+        )}
+        {task !== undefined && !isActive(run) && (
+          <Button icon="retry" onClick={() => onAsk({ again: { task, agent: run.agentId } })}>
+            Run again
+          </Button>
         )}
         <Button look="primary" onClick={onClose}>
           Close

@@ -12,6 +12,11 @@ export interface RunAsked {
   readonly run: Run;
 }
 
+/** A request to start what a sub-agent did once more. */
+export interface RunAgainAsked {
+  readonly again: { readonly task: string; readonly agent: string };
+}
+
 /** Children of one run that are shown at once. */
 const shownAtOnce = 50;
 

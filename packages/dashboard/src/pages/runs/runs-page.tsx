@@ -14,11 +14,11 @@ import { KillRun, RootConfirm } from './run-confirm.tsx';
 import { RunDialog } from './run-dialog.tsx';
 import { type RootAction, RootTable } from './root-table.tsx';
 import type { RootRun } from './run-state.ts';
-import type { RunAsked } from './run-tree.tsx';
+import type { RunAgainAsked, RunAsked } from './run-tree.tsx';
 import { SpawnDialog } from './spawn-dialog.tsx';
 import { SteerDialog } from './steer-dialog.tsx';
 
-type Asked = 'spawn' | RunAsked | { readonly action: RootAction; readonly root: RootRun };
+type Asked = 'spawn' | RunAsked | RunAgainAsked | { readonly action: RootAction; readonly root: RootRun };
 
 const pageSize = 50;
 /** Active roots that are expanded automatically; each expanded root costs a request. */
@@ -111,6 +111,7 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
       )}
       <BackgroundList onDone={setOutcome} onError={setFailure} />
       {asked === 'spawn' && <SpawnDialog onClose={close} onDone={done} />}
+      {typeof asked === 'object' && 'again' in asked && <SpawnDialog initial={asked.again} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'details' && <RunDialog run={asked.run} onClose={close} onAsk={setAsked} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'steer' && <SteerDialog run={asked.run} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'kill' && <KillRun run={asked.run} onClose={close} onDone={done} />}

@@ -11,10 +11,19 @@ import { shortId } from './labels.ts';
 const empty = { task: '', agent: '', model: '', maxSteps: '', objective: '', expectedOutputs: '' };
 
 /** Starts a sub-agent whose result is sent to the inbox. */
-export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: (text: string) => void }) {
+export function SpawnDialog({
+  initial,
+  onClose,
+  onDone,
+}: {
+  /** What an earlier run was started with, to change and run again. */
+  readonly initial?: { readonly task: string; readonly agent: string };
+  readonly onClose: () => void;
+  readonly onDone: (text: string) => void;
+}) {
   const { client, agents, defaultAgentId } = useSession();
   const agentIds = useStore(agents);
-  const [draft, setDraft] = useState({ ...empty, agent: defaultAgentId });
+  const [draft, setDraft] = useState({ ...empty, agent: defaultAgentId, ...initial });
   const { busy, error, run } = useAction();
   const errors: FieldErrors = fieldErrors(error);
   const set = (part: Partial<typeof empty>): void => setDraft({ ...draft, ...part });
@@ -32,7 +41,7 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
     onDone(`Sub-agent ${shortId(runId)} ${queued === true ? 'is queued' : 'started'}. Its result will arrive in your inbox.`);
   };
   return (
-    <Dialog title="Start a sub-agent" onClose={onClose} wide>
+    <Dialog title={initial === undefined ? 'Start a sub-agent' : 'Run again'} onClose={onClose} wide>
       <form
         noValidate
         onSubmit={(event) => {
