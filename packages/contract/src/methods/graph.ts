@@ -342,7 +342,7 @@ export const graph = {
             ...times(),
             tokens: z.int().min(0),
             cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
-            result: z.string().optional().describe('Beginning of the output that was stored last, at most 300 characters.'),
+            result: z.string().optional().describe('Beginning of the output, or of the error, of the node that ended last, at most 300 characters.'),
             nodeCount: z.int().min(1),
             fileCount: z.int().min(0).describe('Number of stored outputs.'),
             cause: FailureCause().optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),

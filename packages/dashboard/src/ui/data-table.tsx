@@ -8,6 +8,8 @@ export interface Column<Row> {
   /** What the column sorts by; without it the column does not sort. Must be the same function in each render. */
   readonly value?: (row: Row) => string | number | null;
   readonly align?: 'right';
+  /** Holds sentences, which need space. */
+  readonly wide?: true;
   /** Sorts from the highest value first. */
   readonly descendingFirst?: boolean;
 }
@@ -41,6 +43,20 @@ export function DataTable<Row>({
   return (
     // Roles are written out, because styles that turn rows into cards hide them from screen readers.
     <div className="data-table-box">
+      <div className="data-table-sort">
+        <select aria-label={`Sort ${label}`} value={sorting.state?.by ?? ''} onChange={({ target }) => sorting.sortBy(target.value)}>
+          <option value="" disabled>
+            Sort by…
+          </option>
+          {columns.map(({ key, title, value }) =>
+            value === undefined ? null : (
+              <option key={key} value={key}>
+                {title}
+              </option>
+            ),
+          )}
+        </select>
+      </div>
       <table className="data-table" role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
@@ -69,7 +85,7 @@ export function DataTable<Row>({
             <tbody key={key} role="rowgroup" data-row={key}>
               <tr role="row">
                 {columns.map((column, at) => {
-                  const cell = { 'data-label': column.title, 'data-align': column.align };
+                  const cell = { 'data-label': column.title, 'data-align': column.align, 'data-wide': column.wide };
                   return at === 0 ? (
                     <th key={column.key} scope="row" role="rowheader" {...cell}>
                       {column.draw(row)}

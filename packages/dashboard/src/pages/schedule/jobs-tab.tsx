@@ -176,6 +176,7 @@ const jobColumns: readonly Column<Job>[] = [
   {
     key: 'last',
     title: 'Last result',
+    wide: true,
     value: ({ lastRun }) => lastRun?.status ?? null,
     draw: ({ lastRun }) => (lastRun === undefined ? <span className="hint">never ran</span> : <LastRun run={lastRun} />),
   },

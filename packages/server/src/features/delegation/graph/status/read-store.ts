@@ -78,7 +78,7 @@ export interface RunListed extends Pick<GraphRow, ListedColumn> {
   readonly costNano: number;
   /** Nodes with a call whose price is unknown. */
   readonly unpriced: number;
-  /** Beginning of the output of the node that ended last. */
+  /** Beginning of the output, or of the error, of the node that ended last. */
   readonly result: string | null;
   /** Cause of the last failed node. */
   readonly cause: string | null;
@@ -114,7 +114,7 @@ export const listGraphRuns = operation(
           sql<number>`(select coalesce(sum(unpriced), 0) from graph_node where graph_id = graph_run.id)`.as('unpriced'),
           sql<
             string | null
-          >`(select substr(output, 1, 300) from graph_node where graph_id = graph_run.id and output is not null order by ended_at_ms desc, place desc limit 1)`.as(
+          >`(select substr(coalesce(output, error), 1, 300) from graph_node where graph_id = graph_run.id and coalesce(output, error) is not null order by ended_at_ms desc, place desc limit 1)`.as(
             'result',
           ),
           sql<number>`(select count(*) from graph_node where graph_id = graph_run.id and output is not null)`.as('outputs'),
