@@ -23,7 +23,10 @@ export interface AgentsWiring {
 }
 
 /** Wires agents and the tokens of their callers. */
-export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, sources, secrets, settings }: AgentsWiring) {
+export async function wireAgents(
+  { building, options, live, core }: Assembly,
+  { knowsModel, stops, unattended, sources, secrets, settings }: AgentsWiring,
+) {
   const { config, home } = options;
   const agents = building.use(
     await createAgents({

@@ -139,6 +139,19 @@ describe('a scanned document', () => {
     expect((await extract(id)).text).toMatch(/First page[^]*Second page/);
   });
 
+  test('costs a suspended agent nothing', async () => {
+    const id = await upload(makeScannedPdf(1, { width: 230, height: 300 }), 'suspended.pdf');
+    const asked = provider.requests.length;
+    await server.client.call('agents.suspend', { agentId: 'default' });
+    try {
+      const { notes } = await extract(id);
+      expect(notes?.some((note) => note.includes('probably scanned'))).toBe(true);
+    } finally {
+      await server.client.call('agents.resume', { agentId: 'default' });
+    }
+    expect(provider.requests).toHaveLength(asked);
+  });
+
   test('an image is read as one', async () => {
     const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
     provider.queue({ text: 'A receipt over 12 euros.' });

@@ -18,7 +18,7 @@ export interface SourceFile {
 }
 
 const fetchMs = 30_000;
-/** Documents in memory at once: those that wait for a thread to read them would fill it. */
+/** Documents in memory at once: those queued for a thread would fill it. */
 const maxLoaded = 8;
 
 export type DocumentSources = ReturnType<typeof createDocumentSources>;

@@ -47,7 +47,7 @@ const prompts = {
 };
 const denied = 'Vision analysis not available for this context.';
 const fetchMs = 60_000;
-/** Files of each kind in memory at once: those that wait for a provider would fill it. */
+/** Files of each kind in memory at once: those queued for a provider would fill it. */
 const maxLoaded = 8;
 /** Recordings, images and video in base64 are decoded where they are checked, within these. */
 const most = { audio: 26_214_400, image: 20_971_520, video: 52_428_800 };

@@ -1,6 +1,15 @@
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type FakeMedia, servePages, silentWav, startFakeMedia, startTestServer, type TestServer, type TestServerOptions, tinyPng } from '@gatehouse/testkit';
+import {
+  type FakeMedia,
+  servePages,
+  silentWav,
+  startFakeMedia,
+  startTestServer,
+  type TestServer,
+  type TestServerOptions,
+  tinyPng,
+} from '@gatehouse/testkit';
 import OpenAI, { toFile } from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 

@@ -1,3 +1,4 @@
+import { AppError } from '../../../../kernel/app-error.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
@@ -21,9 +22,11 @@ const pageTokens = 4096;
 
 /** Reads pictures in documents with the models of `media.vision`. */
 export function createPictureReader({ vision, config, agents, defaultAgentOf }: PictureReaderDeps): PictureReader {
+  /** Returns the agent that pays; undefined for one that is suspended or gone. */
   function agentOf(call: ReadingCall): Agent | undefined {
     const agentId = call.agentCaller?.agentId ?? call.agentId ?? defaultAgentOf(toContext(call));
-    return agents.find(agentId);
+    const agent = agents.find(agentId);
+    return agent?.suspended === false ? agent : undefined;
   }
   return {
     canRead(call) {
@@ -33,7 +36,8 @@ export function createPictureReader({ vision, config, agents, defaultAgentOf }: 
     },
     async read(bytes, what, call) {
       const agent = agentOf(call);
-      if (agent === undefined) return '';
+      // No text would count as that of the page.
+      if (agent === undefined) throw new AppError('precondition_failed', 'The agent was suspended or deleted');
       const asked = { agentId: agent.id, conversationRef: call.agentCaller?.conversationRef, call: toContext(call), signal: call.signal };
       const { description } = await vision.describe(agent, { bytes, prompt: prompts[what], param: 'file', atLeastTokens: pageTokens }, asked);
       return description;
