@@ -83,11 +83,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     if (passages.length > 0) stored(knowledgeOwner(agentId));
   }
 
-  async function passagesOf(
-    agentId: string,
-    { bytes, name }: { readonly bytes: Uint8Array | string; readonly name: string },
-    signal: AbortSignal,
-  ) {
+  async function passagesOf(agentId: string, { bytes, name }: { readonly bytes: Uint8Array | string; readonly name: string }, signal: AbortSignal) {
     if (typeof bytes === 'string') return { passages: [], problem: bytes, isWhole: true };
     try {
       const document = await documents.extract({ bytes, fileName: name }, { identity, signal, agentId });
@@ -122,7 +118,9 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
 
   async function indexFolder(agentId: string, source: KnowledgeSource, folder: string, signal: AbortSignal): Promise<Indexed> {
     const before = await known(agentId, source, signal);
-    const { files, more } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
+    const { files, more, isEmpty } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
+    if (isEmpty && before.size > 0)
+      throw new AppError('not_found', 'The folder is empty; what was indexed is kept, as a disk may not be mounted: remove the source to remove it');
     let changed = 0;
     for (const file of files) {
       signal.throwIfAborted();
@@ -146,8 +144,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     const name = path.slice(path.lastIndexOf('/') + 1);
     // A file that is too large is noted without being read.
     const { maxFileBytes } = documents;
-    const bytes =
-      size > maxFileBytes ? `larger than ${maxFileBytes} bytes (documents.maxFileBytes)` : await readOrSayWhy(folder, path, maxFileBytes);
+    const bytes = size > maxFileBytes ? `larger than ${maxFileBytes} bytes (documents.maxFileBytes)` : await readOrSayWhy(folder, path, maxFileBytes);
     if (typeof bytes === 'string') {
       await put(agentId, source, { path, stamp, name, digest: '', size, bytes }, signal);
       return true;

@@ -92,7 +92,9 @@ describe('a source that was taken away', () => {
     let refused = 0;
     await using server = await startTestServer({
       clock,
-      config: { agents: { reader: { knowledge: { sources: [{ name: 'notes', folder: folder('notes', { 'a.md': 'The lantern hangs in the tower.' }) }] } } } },
+      config: {
+        agents: { reader: { knowledge: { sources: [{ name: 'notes', folder: folder('notes', { 'a.md': 'The lantern hangs in the tower.' }) }] } } },
+      },
       db: (db) => ({
         ...db,
         read: db.read.bind(db),

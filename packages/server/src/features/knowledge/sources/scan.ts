@@ -1,4 +1,4 @@
-import { realpath } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { AppError } from '../../../kernel/app-error.ts';
 import { readTree } from '../../../kernel/safe-folder.ts';
@@ -23,6 +23,8 @@ export interface Scan {
   readonly files: readonly FoundFile[];
   /** There are more than are indexed. */
   readonly more: boolean;
+  /** The folder has no entry of any kind: a disk that belongs there may not be mounted. */
+  readonly isEmpty: boolean;
 }
 
 /** Lists the documents of a folder; links are not followed. Fails with `not_found` when the folder is not there. */
@@ -36,6 +38,7 @@ export async function scanFolder(folder: string, { maxFiles, homeDir }: { readon
   return {
     files: files.slice(0, maxFiles).map(({ path, stamp, size }) => ({ path, stamp, size })),
     more: more || files.length > maxFiles,
+    isEmpty: entries.length === 0 && (await readdir(folder)).length === 0,
   };
 }
 

@@ -162,6 +162,21 @@ describe('a knowledge folder', () => {
     await refresh();
     expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 3 });
   });
+
+  test('without anything in it, as the place of a disk that is not mounted, keeps its index', async () => {
+    renameSync(folder(), `${folder()}-away`);
+    mkdirSync(folder());
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ state: 'unavailable', files: 3, problem: expect.stringContaining('empty') });
+    expect(await paths('samovar polished')).toContain('deep/tea.md');
+    put('.keep', '');
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 0 });
+    rmSync(folder(), { recursive: true });
+    renameSync(`${folder()}-away`, folder());
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 3 });
+  });
 });
 
 describe('an agent', () => {
