@@ -134,8 +134,8 @@ describe.skipIf(!hasIrcServer('ngircd'))('notifications', () => {
     await talk();
     const limited = await server.as(['rpc', 'admin'], { agents: ['keeper'] });
     await expect(limited.call('notification.send', { message: 'Psst.' })).rejects.toMatchObject({ code: 'not_found' });
-    expect(await notify('Told.')).toMatchObject({ success: true });
-    await heard('Hello.', 'Told.');
+    expect(await notify('Noticed.')).toMatchObject({ success: true });
+    await heard('Hello.', 'Noticed.');
   });
 
   test('are limited by the policy of the agent, also after a restart', async () => {
