@@ -14,11 +14,13 @@ export interface TurnOptions {
   readonly onStored: (ref: string) => void;
   /** Calls back for each event of the gateway while the turn runs; returns a function that stops it. */
   readonly follow: (onEvent: (event: TurnEvent) => void) => () => void;
+  /** Resolves when these events can arrive. */
+  readonly ready: () => Promise<void>;
 }
 
 /** Sends a question and streams its answer into the thread. Failures become part of the answer. */
 export async function runTurn(client: Client, thread: Store<Thread>, question: ChatMessage, options: TurnOptions): Promise<void> {
-  const { signal, onStored, follow } = options;
+  const { signal, onStored, follow, ready } = options;
   const answer = createMessage('assistant', '', { state: 'streaming' });
   changeThread(thread, { messages: [...thread.get().messages, question, answer], running: true });
   const { agentId, sessionKey } = thread.get();
@@ -28,6 +30,7 @@ export async function runTurn(client: Client, thread: Store<Thread>, question: C
     if (isAbout(thread.get(), event.payload)) drawn.hear(event);
   });
   try {
+    await ready();
     const events = client.streamTurn(
       { message: question.text, agentId, sessionKey, ...(attachments.length > 0 && { attachments }) },
       // Without an idempotency key the server stops the turn as soon as the client disconnects, not 30 s later.

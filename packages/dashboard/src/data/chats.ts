@@ -189,6 +189,7 @@ export class ChatStore {
       signal: abort.signal,
       onStored: (ref) => this.#remember(ref, thread),
       follow: (onEvent) => this.#follow(onEvent),
+      ready: () => this.#stream.ready(),
     });
     this.#running.delete(thread);
     changeThread(thread, { running: false });

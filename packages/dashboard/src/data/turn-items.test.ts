@@ -54,7 +54,7 @@ test('calls that were refused before they began come from the stored turn, and r
   const live = play([
     ['message:thinking', { delta: 'First' }, 0],
     ['message:thinking', { delta: ' more' }, 0],
-    ['tool:started', about, 20],
+    ['tool:finished', { ...about, outcome: 'ok' }, 20],
     ['message:thinking', { delta: 'Then' }, 20],
   ]);
   const [, call] = live;

@@ -1,8 +1,10 @@
-import type { Client } from '@gatehouse/client';
+import type { Client, EventStreamState } from '@gatehouse/client';
 import type { EventKind } from '@gatehouse/contract';
 
 /** Many events a second, which the general stream of the tab leaves out. */
 const kinds = ['message:thinking', 'tool:output'] as const satisfies readonly EventKind[];
+/** A turn decides at its start whether anybody wants these events, but it must not wait long for somebody who does. */
+const openWithinMs = 500;
 /** Turns that follow each other share a connection. */
 const lingerMs = 5_000;
 
@@ -16,6 +18,7 @@ export class TurnStream {
   readonly #client: Pick<Client, 'events'>;
   readonly #listeners = new Set<(event: TurnEvent) => void>();
   #open: AbortController | undefined;
+  #ready: Promise<void> = Promise.resolve();
   #closing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(client: Pick<Client, 'events'>) {
@@ -33,6 +36,11 @@ export class TurnStream {
     };
   }
 
+  /** Resolves when events arrive, or after a moment without any. */
+  ready(): Promise<void> {
+    return Promise.race([this.#ready, new Promise<void>((resolve) => setTimeout(resolve, openWithinMs))]);
+  }
+
   close(): void {
     clearTimeout(this.#closing);
     this.#open?.abort();
@@ -42,11 +50,17 @@ export class TurnStream {
   async #read(): Promise<void> {
     const open = new AbortController();
     this.#open = open;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ready = promise;
+    const onState = (state: EventStreamState): void => {
+      if (state !== 'connecting') resolve();
+    };
     try {
-      for await (const event of this.#client.events({ kinds, signal: open.signal })) for (const listener of this.#listeners) listener(event);
+      for await (const event of this.#client.events({ kinds, signal: open.signal, onState })) for (const listener of this.#listeners) listener(event);
     } catch {
       // Answers are complete without it, and the general stream reports what is wrong with the connection.
     } finally {
+      resolve();
       if (this.#open === open) this.#open = undefined;
     }
   }
