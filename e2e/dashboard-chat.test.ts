@@ -28,6 +28,8 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
           models: { titles: false },
           agents: { default: { model: 'local/test-model', tools: { profile: 'coding' } } },
           approvals: {
+            approvalCacheMs: 0,
+            denialCacheMs: 0,
             rules: [
               { tools: ['exec'], match: { argv: '*echo*' }, action: 'auto' },
               { tools: ['write'], action: 'ask' },
@@ -80,13 +82,12 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
   });
 
   test('shows reasoning and tool calls where they happen, live and after a reload', async () => {
-    const gate = Promise.withResolvers<void>();
     product.provider.queue(
       {
-        reasoning: Array.from({ length: 20 }, (_, step) => `I think about step ${step}. `),
+        reasoning: Array.from({ length: 40 }, (_, step) => `I think about step ${step}. `),
         text: 'I look at the folder.',
         toolCalls: [call('one', 'exec', { argv: ['sh', '-c', 'for i in 1 2 3 4; do echo line $i; sleep 0.4; done'] })],
-        beforeDelta: async (nth) => (nth > 10 ? gate.promise : undefined),
+        paceMs: 50,
       },
       { text: 'It is empty.' },
     );
@@ -96,14 +97,13 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     const answer = answers(page);
     await answer.getByText(/^Thinking/).waitFor();
     await answer.getByText(/I think about step 3\./).waitFor();
-    gate.resolve();
     await answer.locator('.tool-output', { hasText: 'line 2' }).waitFor();
     await answer.getByText('It is empty.').waitFor();
     const order = async (): Promise<readonly string[]> =>
       (await answer.innerText()).split('\n').filter((line) => /^Thought|^I look|^exec|^It is/.test(line));
     await expect.poll(order).toEqual([expect.stringMatching(/^Thought for/), 'I look at the folder.', 'exec', 'It is empty.']);
     await answer.getByText(/^Thought for/).click();
-    await answer.getByText(/I think about step 19\./).waitFor();
+    await answer.getByText(/I think about step 39\./).waitFor();
     await answer.getByText(/done in/).click();
     await answer.getByRole('region', { name: 'Arguments of exec' }).getByText('echo line').waitFor();
     await page.waitForURL(/\/chat\/cv_/);
