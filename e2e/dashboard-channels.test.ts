@@ -69,6 +69,24 @@ describe.skipIf(missing)('chat platforms in the dashboard', () => {
     await expect.poll(() => page.getByRole('list', { name: 'Pairings' }).count()).toBe(0);
   });
 
+  test('somebody who writes for the first time waits for a decision, and is accepted there', async () => {
+    await using session = await logInTo(product, browser, product.token);
+    const { page, complaints } = session;
+    const before = ada.messages.length;
+    ada.say('PRIVMSG gate :hello again');
+    await page.getByRole('link', { name: 'Waiting for you 1 pending' }).click();
+    const card = page.getByRole('article', { name: 'ada wants to write to your agent' });
+    await expect.poll(() => ada.messages.length).toBeGreaterThan(before);
+    await card.getByLabel('Code of ada').fill('WRONGCOD');
+    await page.keyboard.press('Enter');
+    await card.getByRole('alert').waitFor();
+    await card.getByLabel('Code of ada').fill(ada.messages.at(-1)?.slice(-8) ?? '');
+    await page.keyboard.press('Enter');
+    await card.waitFor({ state: 'detached' });
+    await page.getByText('Nothing waits for you', { exact: true }).waitFor();
+    expect(complaints.filter((one) => !one.includes('Failed to load resource'))).toEqual([]);
+  });
+
   test('the settings of a channel are edited: who may write, groups, quiet hours', async () => {
     await using session = await logInTo(product, browser, product.token, { bypassCSP: true });
     const { page } = session;

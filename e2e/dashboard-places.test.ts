@@ -1,6 +1,6 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findingsInBothSchemes } from './lib/axe.ts';
+import { findingsInBothSchemes, seriousFindings } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
 import { follow, logInTo } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
   const execute = async (label: string) =>
     ((await product.call('graph.execute', { nodes: gated, label, variables: { TOPIC: 'tides' }, ...inbox })) as { graphId: string }).graphId;
 
-  /** Makes a turn that waits for an approval. */
+  /** Starts a turn whose call needs an approval. */
   function askToWrite(path: string): Promise<unknown> {
     const turn = product.call('agent.execute', { message: `Write ${path}`, sessionKey: `ada:${path}` });
     turn.catch(() => undefined);
@@ -181,7 +181,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await expect.poll(() => waits(page).getByRole('article').count()).toBe(0);
   });
 
-  test('a notification tells of what comes while another window is in front, once the person switched them on', async () => {
+  test('notifications announce new items while another window is in front, once the user switched them on', async () => {
     await using session = await logIn(product.token, {});
     const { page } = session;
     await page.addInitScript(() => {
@@ -228,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     const first = list.getByRole('link').filter({ hasText: 'Second' }).first();
     await first.focus();
     await page.keyboard.press('ArrowDown');
-    expect(await page.evaluate(() => document.activeElement?.className)).toContain('beside-item');
+    expect(await page.evaluate(() => document.activeElement?.className)).toContain('split-item');
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('Enter');
     const article = page.getByRole('article');
@@ -287,7 +287,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await page.getByText('TOPIC: low tides').waitFor();
     await page.getByRole('button', { name: 'Refuse' }).click();
     await page.getByText('1 failed').waitFor();
-    // Runs are told apart by their variables, and sorted by any column.
+    // Runs differ by their variables, and sorted by any column.
     await page.getByRole('link', { name: 'All graphs' }).click();
     const runs = page.getByRole('table', { name: 'Graph runs' });
     const own = runs.getByRole('row').filter({ hasText: 'Six inputs' });
@@ -332,8 +332,8 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     const turn = askToWrite(look === phone ? 'axe-phone.md' : 'axe-screen.md');
     await using session = await logIn(product.token, { ...look, bypassCSP: true, reducedMotion: 'reduce' });
     const { page } = session;
-    const check = async (place: string): Promise<void> => {
-      expect([place, await findingsInBothSchemes(page)]).toEqual([place, []]);
+    const check = async (place: string, find = findingsInBothSchemes): Promise<void> => {
+      expect([place, await find(page)]).toEqual([place, []]);
       const isCut = () => [document.documentElement, ...document.querySelectorAll('main')].some((one) => one.scrollWidth > one.clientWidth);
       expect([place, await page.evaluate(isCut)]).toEqual([place, false]);
     };
@@ -358,7 +358,8 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     ] as const) {
       await page.goto(product.url + path);
       await settled.waitFor();
-      await check(path);
+      // Their colours are those of the pages above.
+      await check(path, seriousFindings);
       if (picture !== undefined)
         await page.screenshot({
           path: `${picture}${path.replace('/help', '/help-')}-${look === phone ? 'phone' : 'screen'}.png`.replace('-/', '-'),
@@ -372,7 +373,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     expect(await page.getByRole('list', { name: 'Messages' }).isVisible()).toBe(false);
     await page.getByRole('link', { name: 'All messages' }).tap();
     await page.getByRole('list', { name: 'Messages' }).waitFor();
-    await check('list of the inbox');
+    await check('list of the inbox', seriousFindings);
     if (picture !== undefined) await page.screenshot({ path: `${picture}/inbox-list-phone.png` });
   });
 });

@@ -285,7 +285,7 @@ function NavGroup({
   );
 }
 
-/** The number of things that wait for the user: one number for all of them. */
+/** Returns the number of items waiting for the user, of all kinds. */
 function useWaitingCount(): number {
   const { approvals, waiting } = useSession();
   return useStore(approvals.state).total + useStore(waiting.state).items.length;

@@ -14,7 +14,7 @@ function job(id: string, change: object): WaitingJob {
     lifecycle: { state: 'scheduled', nextRunAtMs: 5, consecutiveDependencyErrors: 0 },
     payload: { kind: 'agent_turn', message: 'Hello' },
     ...change,
-  } as WaitingJob;
+  };
 }
 const run = (status: string) => ({ executionId: `ce_${status}`, status, startedAtMs: 3, terminalAtMs: 4 });
 const paused = (reason: string) => ({ state: 'paused', reason, nextRunAtMs: null, consecutiveDependencyErrors: 5 });

@@ -1,4 +1,4 @@
-import type { Client } from '@gatehouse/client';
+import type { Client, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import type { FeedEntry, LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
@@ -165,7 +165,7 @@ async function read(client: Pick<Client, 'batch'>, admin: boolean): Promise<Wait
   };
 }
 
-type Read<T> = { readonly ok: true; readonly result: T } | { readonly ok: false; readonly error: { readonly code: string } };
+type Read<T> = { readonly ok: true; readonly result: T } | { readonly ok: false; readonly error: GatehouseError };
 
 /** Returns what was read; undefined for what the token may not read, or what is switched off. */
 function resultOf<T>(outcome: Read<T> | undefined): T | undefined {

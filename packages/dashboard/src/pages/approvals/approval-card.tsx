@@ -119,7 +119,7 @@ export function ApprovalCard({
       <footer className="approval-foot">
         <input
           aria-label={`Reason for deciding on ${toolName}`}
-          placeholder="Reason, which the agent reads (optional)"
+          placeholder="Reason for the agent (optional)"
           maxLength={500}
           value={reason}
           onChange={(event) => setReason(event.target.value)}

@@ -107,7 +107,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
   );
 }
 
-/** Returns the node to show before one is selected: the one that waits for an answer, otherwise the first that failed. */
+/** Returns the node to show before one is selected: the pending gate, otherwise the first that failed. */
 function firstToSee({ executionOrder, nodes }: GraphView): string | undefined {
   return executionOrder.find((id) => nodes[id]?.waitsForAnswer === true) ?? executionOrder.find((id) => nodes[id]?.status === 'failed');
 }

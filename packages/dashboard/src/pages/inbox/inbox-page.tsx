@@ -55,8 +55,8 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
     >
       {marking.error !== undefined && <Failure error={marking.error} />}
       {error !== undefined && <Failure error={error} onRetry={inbox.reload} />}
-      <div className={chosen === undefined ? 'beside' : 'beside chosen'}>
-        <div className="beside-list">
+      <div className={chosen === undefined ? 'split' : 'split chosen'}>
+        <div className="split-list">
           <Filters filter={filter} onChange={setFilter} />
           <p role="status" className="hint">
             {messages.length === 0
@@ -81,7 +81,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
               <Button onClick={() => setFilter({ unreadOnly: false, source: '', query: '' })}>Show all</Button>
             </Empty>
           )}
-          <ul className="beside-items" aria-label="Messages" onKeyDown={moveFocus}>
+          <ul className="split-items" aria-label="Messages" onKeyDown={moveFocus}>
             {found.map((one) => (
               <li key={one.id}>
                 <MessageLink message={one} isOpen={one.id === chosen} />
@@ -96,7 +96,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
             </div>
           )}
         </div>
-        <div className="beside-detail">
+        <div className="split-detail">
           {message !== undefined ? (
             <MessageView key={message.id} message={message} />
           ) : isMissing ? (
@@ -158,8 +158,8 @@ function MessageLink({ message, isOpen }: { readonly message: InboxMessage; read
   const { id, source, level, agentId, createdAt, readAt, asks } = message;
   const isUnread = readAt === null;
   return (
-    <PageLink to={`/inbox/${id}`} className={isUnread ? 'beside-item unread' : 'beside-item'} current={isOpen}>
-      <span className="beside-subject" dir="auto">
+    <PageLink to={`/inbox/${id}`} className={isUnread ? 'split-item unread' : 'split-item'} current={isOpen}>
+      <span className="split-subject" dir="auto">
         {isUnread && <span className="visually-hidden">Unread: </span>}
         {subjectOf(message)}
       </span>

@@ -2,7 +2,7 @@ import { type ReactNode, useId } from 'react';
 import { Badge, type Tone } from '../../ui/parts.tsx';
 import { When } from '../../ui/when.tsx';
 
-/** One item that waits: what it is, since when, and its buttons. */
+/** One waiting item: what it is, since when, and its buttons. */
 export function WaitingCard({
   badge,
   tone = 'warn',

@@ -12,7 +12,7 @@ import { GateCard } from './gate-card.tsx';
 import { JobCard, MessageCard, WebhookCard } from './failed-cards.tsx';
 import { PairingCard } from './pairing-card.tsx';
 
-/** Everything that waits for a decision of the user; `/waiting/<id>` scrolls to an approval. */
+/** Everything waiting for a decision of the user; `/waiting/<id>` scrolls to an approval. */
 export function WaitingPage({ wanted }: { readonly wanted: string | undefined }) {
   const { approvals, waiting } = useSession();
   const pending = useStore(approvals.state);

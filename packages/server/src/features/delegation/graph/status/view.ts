@@ -45,7 +45,7 @@ export function shownVariables(row: Pick<GraphRow, 'variablesJson'>): { variable
   return variables.length === 0 ? {} : { variables: Object.fromEntries(variables) };
 }
 
-/** Who reads a graph. */
+/** The caller that reads a graph. */
 export interface Reader {
   /** Sees the causes of failures. */
   readonly isAdmin: boolean;
