@@ -14,6 +14,7 @@ export const allowed = {
     { path: 'features/agents/agents/registry.ts', reason: 'reads the column that it writes' },
     { path: 'features/conversations/responses/responses.ts', reason: 'reads the columns that the route writes, of what was parsed within the limit' },
     { path: 'kernel/json-fragment.ts', reason: 'one string literal, joined from fragments that the wire client has checked' },
+    { path: 'kernel/answer-task.ts', reason: 'reads the argument that the daemon writes' },
     { path: 'kernel/lifecycle/', reason: 'reads the files that it writes into the home folder' },
     { path: 'features/environment/browser/engine/browser-worker.ts', reason: 'messages of a browser, in a thread that they alone use' },
     { path: 'features/environment/browser/engine/driver.ts', reason: 'reads the state that it writes' },
@@ -30,6 +31,7 @@ export const allowed = {
   process: [
     { path: 'kernel/jail.ts', reason: 'runs programs in a jail, or not at all' },
     { path: 'kernel/keyring.ts', reason: 'starts a process of this program, with fixed actions and the fingerprint of the install key' },
+    { path: 'kernel/run-in-process.ts', reason: 'starts processes of this program, without environment; untrusted bytes are their input alone' },
     { path: 'kernel/lifecycle/lease-watchdog.ts', reason: 'starts a process of this program, without environment' },
     { path: 'kernel/lifecycle/notify.ts', reason: 'sends a fixed message to systemd, without text from outside' },
     {
@@ -50,6 +52,7 @@ export const allowed = {
   exit: [
     { path: 'process/daemon.ts', reason: 'owns the process' },
     { path: 'kernel/lifecycle/lease-watchdog-process.ts', reason: 'is a process' },
+    { path: 'kernel/answer-task.ts', reason: 'runs in a process for one task' },
   ],
   random: [] as Exemption[],
 } satisfies Record<string, readonly Exemption[]>;
