@@ -112,7 +112,7 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     expect(await order()).toEqual(['I look at the folder.', 'exec', 'It is empty.']);
     await answer.getByText('exec', { exact: true }).click();
     await answer.getByRole('region', { name: 'Result of exec' }).getByText('line 4').waitFor();
-    await answer.getByText(/^Done in \d+ s$/).waitFor();
+    await answer.getByText(/Done in \d+ s/).waitFor();
     expect(complaints).toEqual([]);
   });
 
@@ -212,8 +212,13 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await options.getByText('@default').waitFor();
     await field.press('Escape');
     await expect.poll(() => options.count()).toBe(0);
+    await page.getByRole('button', { name: 'Model: that of the agent' }).click();
+    await page.getByRole('combobox', { name: 'Model' }).selectOption('local/test-model');
+    const sending = page.waitForRequest(/api\/chat\/stream/);
     await ask(page, 'A question');
+    expect((await sending).postDataJSON()).toMatchObject({ message: 'A question', model: 'local/test-model' });
     await page.waitForURL(/\/chat\/cv_/);
+    await answers(page).getByText(/^test-model · \d+ tokens/).waitFor();
     await field.fill('/rename Plans of the week');
     await field.press('Enter');
     await page.getByRole('complementary', { name: 'Conversations' }).getByRole('link', { name: /^Plans of the week/ }).waitFor();
@@ -243,22 +248,27 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     expect(await panel.count()).toBe(0);
   });
 
-  test('has no serious accessibility findings, and long code is no long task', async () => {
-    const code = Array.from({ length: 300 }, (_, at) => `export const value${at} = compute('${at}', ${at}); // line ${at}\n`).join('');
-    product.provider.queue({
-      reasoning: ['Once.'],
-      text: [...rich, '\n\n```html\n<title>A</title>\n```\n\n', ...Array.from({ length: 5 }, (_, at) => `Part ${at}\n\n\`\`\`ts\n${code}\`\`\`\n\n`), 'The end.'],
-      toolCalls: [call('one', 'exec', { argv: ['echo', 'hello'] })],
-    });
+  test('has no serious accessibility findings, and coloured code is no long task', async () => {
+    const code = Array.from({ length: 150 }, (_, at) => `export const value${at} = compute('${at}', ${at}); // line ${at}\n`).join('');
+    product.provider.queue(
+      { text: 'Ready.' },
+      { text: [...Array.from({ length: 4 }, (_, at) => `Part ${at}\n\n\`\`\`ts\n${code}\`\`\`\n\n`), 'The end.'] },
+      { reasoning: ['Once.'], text: 'First.', toolCalls: [call('one', 'exec', { argv: ['echo', 'hello'] })] },
+      { text: [...rich, '\n\n```html\n<title>A</title>\n```\n\nAll of it.'] },
+    );
     await using session = await logIn({ bypassCSP: true });
     const { context, page } = session;
+    // The code that the page loads is compiled before.
+    await ask(page, 'Begin');
+    await answers(page).getByText('Ready.').waitFor();
     const { longestMs } = await longestTask(context, page, async () => {
-      await ask(page, 'Everything at once');
+      await ask(page, 'Code');
       await answers(page).getByText('The end.').waitFor();
-      await page.getByRole('region', { name: 'Messages' }).evaluate((box) => (box.scrollTop = 0));
       await answers(page).locator('.hl-keyword').first().waitFor();
     });
-    console.log('longest task', longestMs);
+    expect(longestMs).toBeLessThan(100);
+    await ask(page, 'Everything at once');
+    await answers(page).getByText('All of it.').waitFor();
     await answers(page).getByText('echo hello').first().waitFor();
     await page.getByRole('button', { name: 'Open', exact: true }).click();
     await page.getByRole('complementary', { name: 'Artifact A' }).waitFor();

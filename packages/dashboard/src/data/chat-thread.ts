@@ -44,6 +44,8 @@ export interface Thread {
   readonly loading: boolean;
   readonly loadError: unknown;
   readonly running: boolean;
+  /** Model of the next answers, instead of the agent's. */
+  readonly model?: string | undefined;
   /** Messages that are sent when the running answer has ended. */
   readonly queue: readonly QueuedMessage[];
 }
@@ -62,7 +64,7 @@ function newKey(prefix: string): string {
   return `${prefix}-${made}`;
 }
 
-export function createThread(part: Pick<Thread, 'agentId' | 'sessionKey' | 'ref' | 'loading'>): Store<Thread> {
+export function createThread(part: Pick<Thread, 'agentId' | 'sessionKey' | 'ref' | 'loading' | 'model'>): Store<Thread> {
   return createStore<Thread>({ key: newKey('thread'), messages: [], earlier: 0, loadError: undefined, running: false, queue: [], ...part });
 }
 

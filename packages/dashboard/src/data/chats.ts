@@ -12,6 +12,7 @@ import {
   type Thread,
   toChatMessages,
 } from './chat-thread.ts';
+import { chooseModel, chosenModel } from './chat-models.ts';
 import { runTurn } from './chat-turn.ts';
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
@@ -58,7 +59,7 @@ export class ChatStore {
   /** Returns an existing conversation and loads its newest messages if necessary. */
   open(ref: string): Store<Thread> {
     const known = this.#threads.get(ref);
-    const thread = known ?? createThread({ agentId: '', sessionKey: '', ref, loading: true });
+    const thread = known ?? createThread({ agentId: '', sessionKey: '', ref, loading: true, model: chosenModel(ref) });
     this.#remember(ref, thread);
     if (known === undefined) {
       const loading = this.#load(thread, ref).finally(() => this.#loading.delete(thread));
@@ -83,6 +84,13 @@ export class ChatStore {
   async send(thread: Store<Thread>, text: string, attachments: readonly Attachment[]): Promise<void> {
     if (this.#running.has(thread)) return changeThread(thread, { queue: [...thread.get().queue, createQueued(text, attachments)] });
     await this.#run(thread, createMessage('user', text, { attachments }));
+  }
+
+  /** Chooses the model of the next answers; undefined for that of the agent. */
+  chooseModel(thread: Store<Thread>, model: string | undefined): void {
+    const { ref } = thread.get();
+    changeThread(thread, { model });
+    if (ref !== undefined) chooseModel(ref, model);
   }
 
   /** Removes a message from the queue. */
@@ -269,7 +277,10 @@ export class ChatStore {
 
   /** Keeps the most recently used threads; running ones stay in any case. */
   #remember(ref: string, thread: Store<Thread>): void {
-    if (thread === this.draft.get()) this.#unsent.move(newConversation, ref);
+    if (thread === this.draft.get()) {
+      this.#unsent.move(newConversation, ref);
+      chooseModel(ref, thread.get().model);
+    }
     this.#threads.delete(ref);
     this.#threads.set(ref, thread);
     for (const [key, other] of this.#threads) {

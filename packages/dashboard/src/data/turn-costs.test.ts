@@ -20,9 +20,9 @@ function open(newest: Promise<readonly ReturnType<typeof usageEvent>[]> = Promis
 
 test('sums the calls of a turn under both of its ids', () => {
   const { costs, call } = open();
-  call('tn_1');
-  call('tn_1', { tokens: { prompt: 200, completion: 20 }, cacheReadTokens: 160, cost: { total: 0.5 } });
-  expect(costs.get().get('tn_1')).toEqual({ costUsd: 0.75, inputTokens: 300, outputTokens: 30, cacheReadTokens: 200, calls: 2 });
+  call('tn_1', { provider: 'local', model: 'one' });
+  call('tn_1', { provider: 'local', model: 'two', tokens: { prompt: 200, completion: 20 }, cacheReadTokens: 160, cost: { total: 0.5 } });
+  expect(costs.get().get('tn_1')).toEqual({ costUsd: 0.75, inputTokens: 300, outputTokens: 30, cacheReadTokens: 200, calls: 2, model: 'local/two' });
   expect(costs.get().get('trace-tn_1')).toBe(costs.get().get('tn_1'));
 });
 

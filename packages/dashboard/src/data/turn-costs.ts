@@ -10,6 +10,8 @@ export interface TurnCost {
   /** Input tokens read from the provider's prompt cache. */
   readonly cacheReadTokens: number;
   readonly calls: number;
+  /** The `provider/model` of the last call. */
+  readonly model: string | undefined;
 }
 
 /** Keyed by turn id and by trace id: stored messages carry the first, live answers the second. */
@@ -68,25 +70,27 @@ interface Call extends Omit<TurnCost, 'calls'> {
   readonly traceId: string;
 }
 
-function addUp(before: TurnCost | undefined, { costUsd, inputTokens, outputTokens, cacheReadTokens }: Call): TurnCost {
-  if (before === undefined) return { costUsd, inputTokens, outputTokens, cacheReadTokens, calls: 1 };
+function addUp(before: TurnCost | undefined, { costUsd, inputTokens, outputTokens, cacheReadTokens, model }: Call): TurnCost {
+  if (before === undefined) return { costUsd, inputTokens, outputTokens, cacheReadTokens, calls: 1, model };
   return {
     costUsd: before.costUsd === null || costUsd === null ? null : before.costUsd + costUsd,
     inputTokens: before.inputTokens + inputTokens,
     outputTokens: before.outputTokens + outputTokens,
     cacheReadTokens: before.cacheReadTokens + cacheReadTokens,
     calls: before.calls + 1,
+    model: model ?? before.model,
   };
 }
 
 function readCall({ kind, payload }: UsageEvent): Call | undefined {
   if (kind !== 'observability:token_usage' || !isRecord(payload) || !isRecord(payload['tokens'])) return undefined;
-  const { turnId, traceId, cost, cacheReadTokens, tokens } = payload;
+  const { turnId, traceId, cost, cacheReadTokens, tokens, provider, model } = payload;
   const { prompt, completion } = tokens;
   if (typeof turnId !== 'string' || typeof traceId !== 'string') return undefined;
   if (typeof prompt !== 'number' || typeof completion !== 'number' || typeof cacheReadTokens !== 'number') return undefined;
   const costUsd = isRecord(cost) && typeof cost['total'] === 'number' ? cost['total'] : null;
-  return { turnId, traceId, costUsd, inputTokens: prompt, outputTokens: completion, cacheReadTokens };
+  const name = typeof provider === 'string' && typeof model === 'string' ? `${provider}/${model}` : undefined;
+  return { turnId, traceId, costUsd, inputTokens: prompt, outputTokens: completion, cacheReadTokens, model: name };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

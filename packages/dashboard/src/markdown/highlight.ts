@@ -75,7 +75,7 @@ const aliases: Readonly<Record<string, string>> = {
 };
 
 /** Longer code stays plain: colouring it and drawing the parts would be a task that one notices. */
-const maxLength = 20_000;
+const maxLength = 12_000;
 
 let queue: Promise<unknown> = Promise.resolve();
 

@@ -17,6 +17,7 @@ import type { ChatCommand } from './chat-commands.ts';
 import { Composer } from './composer.tsx';
 import { ConversationPicker } from './conversation-picker.tsx';
 import { MessageList } from './message-list.tsx';
+import { ModelPicker } from './model-picker.tsx';
 import { QueueList } from './queue-list.tsx';
 
 /** The conversation list and the open conversation: `/chat` starts one, `/chat/<reference>` continues one. */
@@ -140,6 +141,7 @@ function ThreadView({
           <IconButton ref={listButton} icon="list" label="Show conversations" expanded={covered} onClick={onShowList} />
         </span>
         <AgentPicker state={state} onChange={onBegin} />
+        <ModelPicker model={state.model} onChange={(model) => chats.chooseModel(thread, model)} />
         {state.forkedFrom !== undefined && (
           <PageLink to={`/chat/${state.forkedFrom}`} className="button small quiet">
             Branch: show the original

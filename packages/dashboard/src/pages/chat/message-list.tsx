@@ -310,14 +310,15 @@ const Message = memo(function Message({
   );
 });
 
-/** Tokens, cost and cache hits of one turn. */
-function CostOfTurn({ cost: { costUsd, inputTokens, outputTokens, cacheReadTokens, calls } }: { readonly cost: TurnCost }) {
+/** Model, tokens, cost and cache hits of one turn. */
+function CostOfTurn({ cost: { costUsd, inputTokens, outputTokens, cacheReadTokens, calls, model } }: { readonly cost: TurnCost }) {
   const facts = [
+    model?.slice(model.indexOf('/') + 1),
     plural(inputTokens + outputTokens, 'token'),
     costUsd === null ? 'price unknown' : money(costUsd),
     cacheReadTokens > 0 ? `${percent(cacheReadTokens / inputTokens)} from the cache` : undefined,
   ].filter((part) => part !== undefined);
-  const more = `${count(inputTokens)} in, ${count(cacheReadTokens)} of them from the cache, ${count(outputTokens)} out, in ${plural(calls, 'model call')}`;
+  const more = `${count(inputTokens)} in, ${count(cacheReadTokens)} of them from the cache, ${count(outputTokens)} out, in ${plural(calls, 'model call')}${model === undefined ? '' : ` of ${model}`}`;
   return (
     <span className="hint" title={more}>
       {facts.join(' · ')}

@@ -7,11 +7,15 @@ import { parseInput } from '../parse-input.ts';
 
 /** Reads the strict body of `POST /api/chat` and `POST /api/chat/stream` as a turn (http-gateway.md §2.9). */
 export async function readChatRequest(call: HttpCall, bodyLimit: number): Promise<TurnRequest> {
-  const { message, agentId, sessionKey, conversationRef, locale, attachments } = parseInput(ApiChatRequest(), await readJsonBody(call, bodyLimit));
+  const { message, agentId, sessionKey, conversationRef, model, locale, attachments } = parseInput(
+    ApiChatRequest(),
+    await readJsonBody(call, bodyLimit),
+  );
   return {
     message,
     origin: 'api',
     address: { agentId, sessionKey, conversationRef },
+    ...(model !== undefined && { model }),
     ...(locale !== undefined && { locale: canonicalLocale(locale) }),
     ...(attachments !== undefined && { attachments: attachments.map(({ mediaId }) => mediaId) }),
   };

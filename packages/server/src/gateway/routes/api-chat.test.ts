@@ -45,6 +45,16 @@ describe('POST /api/chat', () => {
 });
 
 describe.each(routesOf)('the request of %s', (path) => {
+  it('answers with the model that the request names, and refuses one that nobody offers', async () => {
+    const answer = await postApi(server, path, { message: 'Hello', model: 'mock/mock-fast' });
+    expect(answer.status).toBe(200);
+    await answer.text();
+    expect(server.provider.requests.at(-1)?.body).toMatchObject({ model: 'mock-fast' });
+    const refused = await postApi(server, path, { message: 'Hello', model: 'mock/none' });
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({ error: expect.stringMatching(/^model: /), code: 'invalid_params' });
+  });
+
   it.each(['en_US', 'xx-', '', 'de--CH', 'x'.repeat(10_240), 'e', 'not a tag', 'en-US-'])('refuses locale %j', async (locale) => {
     const response = await postApi(server, path, { message: 'Hello', locale });
     expect(response.status).toBe(400);

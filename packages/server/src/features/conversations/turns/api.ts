@@ -17,6 +17,8 @@ export interface TurnRequest {
   readonly address: ConversationAddress;
   /** `rpc` when absent. */
   readonly origin?: 'rpc' | 'api' | 'mcp';
+  /** Model of the turn, instead of the agent's. */
+  readonly model?: string | undefined;
   /** Canonical BCP-47 tag of the author, passed to the agent. */
   readonly locale?: string | undefined;
   /** Ids of stored media that belong to the message. */

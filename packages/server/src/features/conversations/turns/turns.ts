@@ -15,7 +15,7 @@ import { createRunningTurns, type RunningTurns } from './lanes/running-turns.ts'
 import { createTurnEntrance } from './lanes/turn-entrance.ts';
 import type { TurnLanes } from './lanes/turn-lanes.ts';
 import { createAttachments, modelsTaking } from './messages/attachments.ts';
-import { modelsFor } from './preparation/resolve-target.ts';
+import { modelsFor, wantedModel } from './preparation/resolve-target.ts';
 import { type CompleteDeps, createCompletions } from './running/complete.ts';
 import { type ConverseDeps, createConverse } from './running/converse.ts';
 import { createTrials } from './running/trials.ts';
@@ -51,14 +51,14 @@ export function createTurns(deps: TurnsDeps): Turns {
   const attachments = createAttachments(deps);
   const converse = createConverse(deps, attachments, runner);
 
-  const execute: TurnsApi['execute'] = async ({ message, address, origin = 'rpc', locale, attachments: ids = [], alongside }, call, sink) => {
+  const execute: TurnsApi['execute'] = async ({ message, address, origin = 'rpc', model, locale, attachments: ids = [], alongside }, call, sink) => {
     entrance.assertOpen();
     const target = await deps.sessions.target(address, call);
     const named = agents.usable(target.agentId, call);
     const attached = ids.length === 0 ? [] : await attachments.find(ids, call);
-    const modelsOf = (agent: Agent) => modelsTaking(modelsFor(agent, deps.models), attached, deps.models.unsupported);
-    // Checked before waiting: no model may support the attachments.
-    if (attached.length > 0) modelsOf(named);
+    const modelsOf = (agent: Agent) => modelsTaking(modelsFor(agent, deps.models, wantedModel(deps.models, model)), attached, deps.models.unsupported);
+    // Checked before waiting: no model may support the attachments, or have the requested name.
+    if (attached.length > 0 || model !== undefined) modelsOf(named);
     return entrance.enter({ target, agent: named, kept: true }, call, async (admitted) => {
       // Reload after waiting, because the agent may have been suspended, deleted or changed.
       const agent = agents.usable(target.agentId, call);

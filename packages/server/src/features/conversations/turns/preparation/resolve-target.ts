@@ -74,6 +74,14 @@ export function modelsFor(agent: Agent, models: ModelNames, wanted?: ModelInfo):
   return [primary, ...fallbacks.filter((model) => model !== undefined)];
 }
 
+/** Returns the model that a request names; `invalid_params` when no provider offers it. */
+export function wantedModel(models: ModelNames, name: string | undefined): ModelInfo | undefined {
+  if (name === undefined) return undefined;
+  const model = models.resolve(name);
+  if (model === undefined) throw new AppError('invalid_params', `model: no configured provider offers ${name}`, { param: 'model' });
+  return model;
+}
+
 /** Returns the conversation model of an agent: `operationModels.interactive`, else `model`, else the global default. */
 export function primaryModel(agent: Agent, models: ModelNames): ModelInfo {
   const { model: own, operationModels } = agent.config;
