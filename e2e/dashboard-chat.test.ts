@@ -66,10 +66,7 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     const saving = page.waitForEvent('download');
     await answer.getByRole('button', { name: 'Save code as a file' }).first().click();
     const saved = await saving;
-    expect([saved.suggestedFilename(), await readFile(await saved.path(), 'utf8')]).toEqual([
-      'answer.ts',
-      'const answer: number = 42; // because\n',
-    ]);
+    expect([saved.suggestedFilename(), await readFile(await saved.path(), 'utf8')]).toEqual(['answer.ts', 'const answer: number = 42; // because\n']);
     await answer.getByRole('button', { name: 'Footnote 1', exact: true }).click();
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain('By induction.');
     const picture = answer.getByRole('img', { name: 'Diagram: flowchart LR' });
@@ -118,7 +115,9 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
 
   test('a call is allowed always by a rule that is shown first, or denied with a reason that the agent reads', async () => {
     const write = (id: string) => ({ toolCalls: [call(id, 'write', { path: 'output/note.md', content: 'noted' })] });
-    product.provider.queue(write('one'), { text: 'Not written.' }, write('two'), { text: 'Written once.' }, write('three'), { text: 'Written again.' });
+    product.provider.queue(write('one'), { text: 'Not written.' }, write('two'), { text: 'Written once.' }, write('three'), {
+      text: 'Written again.',
+    });
     await using session = await logIn();
     const { page, complaints } = session;
     const asked = page.getByRole('region', { name: 'Waiting for your approval' });
@@ -218,17 +217,24 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await ask(page, 'A question');
     expect((await sending).postDataJSON()).toMatchObject({ message: 'A question', model: 'local/test-model' });
     await page.waitForURL(/\/chat\/cv_/);
-    await answers(page).getByText(/^test-model · \d+ tokens/).waitFor();
+    await answers(page)
+      .getByText(/^test-model · \d+ tokens/)
+      .waitFor();
     await field.fill('/rename Plans of the week');
     await field.press('Enter');
-    await page.getByRole('complementary', { name: 'Conversations' }).getByRole('link', { name: /^Plans of the week/ }).waitFor();
+    await page
+      .getByRole('complementary', { name: 'Conversations' })
+      .getByRole('link', { name: /^Plans of the week/ })
+      .waitFor();
     expect(complaints).toEqual([]);
   });
 
   test('opens pages and pictures next to the chat, without network, with their versions', async () => {
     const html = (body: string) => ['```html\n<!doctype html><title>Clock</title>', body, '\n```\n'];
     product.provider.queue(
-      { text: html('<p id="p">first</p><script>p.textContent += " " + origin; fetch("/health").catch(() => (p.textContent += " offline"))</script>') },
+      {
+        text: html('<p id="p">first</p><script>p.textContent += " " + origin; fetch("/health").catch(() => (p.textContent += " offline"))</script>'),
+      },
       { text: html('<p>second</p>') },
     );
     await using session = await logIn();

@@ -2,7 +2,14 @@ import type { StoredMessage } from '@gatehouse/contract';
 import { expect, test } from 'vitest';
 import { toChatMessages } from './chat-thread.ts';
 
-const row = (seq: number, part: Partial<StoredMessage>): StoredMessage => ({ seq, turnId: 'tn_1', role: 'assistant', content: '', timestamp: seq, ...part });
+const row = (seq: number, part: Partial<StoredMessage>): StoredMessage => ({
+  seq,
+  turnId: 'tn_1',
+  role: 'assistant',
+  content: '',
+  timestamp: seq,
+  ...part,
+});
 const call = { id: 'one', name: 'write', arguments: '{"path":"a"}' };
 
 test('a turn with tool calls is one answer, with the calls where they were made', () => {

@@ -148,21 +148,19 @@ function toMessage(row: StoredMessage, role: ChatMessage['role']): ChatMessage {
 
 function withAnswerRow(answer: ChatMessage, row: StoredMessage): ChatMessage {
   const text = [answer.text, row.content].filter((part) => part !== '').join(betweenTexts);
-  const calls = (row.toolCalls ?? []).map(
-    (call): TurnCall => ({
-      kind: 'call',
-      callId: call.id,
-      toolName: call.name,
-      description: undefined,
-      arguments: call.arguments,
-      output: '',
-      result: undefined,
-      outcome: undefined,
-      startedAtMs: undefined,
-      durationMs: undefined,
-      at: text.length,
-    }),
-  );
+  const calls = (row.toolCalls ?? []).map((call): TurnCall => ({
+    kind: 'call',
+    callId: call.id,
+    toolName: call.name,
+    description: undefined,
+    arguments: call.arguments,
+    output: '',
+    result: undefined,
+    outcome: undefined,
+    startedAtMs: undefined,
+    durationMs: undefined,
+    at: text.length,
+  }));
   return {
     ...answer,
     text,

@@ -56,7 +56,9 @@ function propsOf({ attributes, classes, style }: Node): Record<string, unknown> 
   const given = Object.entries(attributes ?? {});
   const inText = given.find(([name]) => name === 'style')?.[1];
   return {
-    ...Object.fromEntries(given.filter(([name, value]) => attributeNames.has(name) && typeof value !== 'object').map(([name, value]) => [name, String(value)])),
+    ...Object.fromEntries(
+      given.filter(([name, value]) => attributeNames.has(name) && typeof value !== 'object').map(([name, value]) => [name, String(value)]),
+    ),
     ...(Array.isArray(classes) && classes.some(Boolean) && { className: classes.filter(Boolean).join(' ') }),
     style: { ...stylesOf(inText), ...plainStyles(style) },
   };

@@ -7,7 +7,8 @@ function formulas(text: string): string[] {
   const walk = (value: unknown): void => {
     if (Array.isArray(value)) return value.forEach(walk);
     if (typeof value !== 'object' || value === null) return undefined;
-    if ('type' in value && value.type === 'math' && 'tex' in value && 'display' in value) found.push(`${value.display === true ? '!' : ''}${String(value.tex)}`);
+    if ('type' in value && value.type === 'math' && 'tex' in value && 'display' in value)
+      found.push(`${value.display === true ? '!' : ''}${String(value.tex)}`);
     Object.values(value).forEach(walk);
   };
   walk(parseMarkdown(text));

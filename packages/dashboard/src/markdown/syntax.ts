@@ -136,7 +136,8 @@ const footnote: TokenizerAndRendererExtension = {
   start: (source) => lineStart(source, /\n {0,3}\[\^[^\]\s]{1,64}\]:/),
   tokenizer(source) {
     // Up to an empty line, or the next footnote.
-    const [raw, label, text] = /^ {0,3}\[\^([^\]\s]{1,64})\]:[ \t]*([^\n]*(?:\n(?![ \t]*(?:\n|$)| {0,3}\[\^[^\]\s]{1,64}\]:)[^\n]*)*)(?:\n|$)/.exec(source) ?? [];
+    const [raw, label, text] =
+      /^ {0,3}\[\^([^\]\s]{1,64})\]:[ \t]*([^\n]*(?:\n(?![ \t]*(?:\n|$)| {0,3}\[\^[^\]\s]{1,64}\]:)[^\n]*)*)(?:\n|$)/.exec(source) ?? [];
     if (raw === undefined || label === undefined || text === undefined) return undefined;
     const tokens: Token[] = [];
     this.lexer.inline(text.replaceAll(/\n[ \t]+/g, '\n'), tokens);

@@ -93,7 +93,12 @@ export function ArtifactPanel({
 }
 
 function fileName(title: string): string {
-  return title.replaceAll(/[^\p{L}\p{N}]+/gu, '-').replaceAll(/^-|-$/g, '').slice(0, 60) || 'artifact';
+  return (
+    title
+      .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
+      .replaceAll(/^-|-$/g, '')
+      .slice(0, 60) || 'artifact'
+  );
 }
 
 function picturePage(svg: string): string {

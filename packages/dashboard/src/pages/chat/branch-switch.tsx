@@ -9,11 +9,10 @@ const maxLoaded = 200;
 /** Moves between a conversation and its branches, in the order in which they were begun. */
 export function BranchSwitch({ reference }: { readonly reference: string }) {
   const { client } = useSession();
-  const { data } = useLoad(
-    ['branches'],
-    (signal) => client.call('session.list', { allAgents: true, source: 'chat', limit: maxLoaded }, { signal }),
-    { changedBy: ['session:created', 'session:expired'], settleMs: 1_500 },
-  );
+  const { data } = useLoad(['branches'], (signal) => client.call('session.list', { allAgents: true, source: 'chat', limit: maxLoaded }, { signal }), {
+    changedBy: ['session:created', 'session:expired'],
+    settleMs: 1_500,
+  });
   const family = familyOf(reference, data?.sessions ?? []);
   const at = family.indexOf(reference);
   if (family.length < 2 || at < 0) return null;

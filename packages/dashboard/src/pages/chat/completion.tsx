@@ -100,7 +100,17 @@ function Names(props: ListProps) {
   return <Candidates {...props} candidates={candidates.filter(({ label }) => label.replace(/^@/, '').toLowerCase().startsWith(wanted))} />;
 }
 
-function Candidates({ candidates, given, text, listId, field, onComplete, onActive, onKeys, onClose }: ListProps & { readonly candidates: readonly Candidate[] }) {
+function Candidates({
+  candidates,
+  given,
+  text,
+  listId,
+  field,
+  onComplete,
+  onActive,
+  onKeys,
+  onClose,
+}: ListProps & { readonly candidates: readonly Candidate[] }) {
   const shown = candidates.slice(0, maxShown);
   const [marked, setMarked] = useState(0);
   const at = Math.min(marked, shown.length - 1);

@@ -73,7 +73,8 @@ export function CallLine({ call }: { readonly call: ShownCall }) {
         </span>
       )}
       <span className="hint">
-        {isOpen ? 'running' : known?.text} {durationMs !== undefined ? seconds(durationMs) : isOpen && startedAtMs !== undefined && <Elapsed sinceMs={startedAtMs} />}
+        {isOpen ? 'running' : known?.text}{' '}
+        {durationMs !== undefined ? seconds(durationMs) : isOpen && startedAtMs !== undefined && <Elapsed sinceMs={startedAtMs} />}
       </span>
     </>
   );

@@ -96,7 +96,12 @@ describe('the page', () => {
 
 describe('the frame for pages of models', () => {
   test('is one page without data, in a sandbox without network; only the dashboard may show it', async () => {
-    const { status, headers, body } = await get('/frame', { ...html, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' });
+    const { status, headers, body } = await get('/frame', {
+      ...html,
+      'sec-fetch-site': 'same-origin',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'iframe',
+    });
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(headers['content-security-policy']).toBe(
       "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'",

@@ -56,7 +56,8 @@ export function createTurns(deps: TurnsDeps): Turns {
     const target = await deps.sessions.target(address, call);
     const named = agents.usable(target.agentId, call);
     const attached = ids.length === 0 ? [] : await attachments.find(ids, call);
-    const modelsOf = (agent: Agent) => modelsTaking(modelsFor(agent, deps.models, wantedModel(deps.models, model)), attached, deps.models.unsupported);
+    const modelsOf = (agent: Agent) =>
+      modelsTaking(modelsFor(agent, deps.models, wantedModel(deps.models, model)), attached, deps.models.unsupported);
     // Checked before waiting: no model may support the attachments, or have the requested name.
     if (attached.length > 0 || model !== undefined) modelsOf(named);
     return entrance.enter({ target, agent: named, kept: true }, call, async (admitted) => {
