@@ -228,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     const first = list.getByRole('link').filter({ hasText: 'Second' }).first();
     await first.focus();
     await page.keyboard.press('ArrowDown');
-    expect(await page.evaluate(() => document.activeElement?.className)).toContain('split-item');
+    expect(await page.evaluate(() => document.activeElement?.className)).toContain('panes-item');
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('Enter');
     const article = page.getByRole('article');

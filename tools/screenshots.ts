@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { startBrowser } from '../e2e/lib/browser.ts';
+import { follow } from '../e2e/lib/dashboard.ts';
 import { type Product, startProduct } from '../e2e/lib/product.ts';
 
 /** Takes the pictures of docs/pictures from the built daemon, in a real browser: `node tools/screenshots.ts [folder]`. */
@@ -175,9 +176,7 @@ async function take(page: Page, name: string): Promise<void> {
 
 async function open(page: Page, section: string): Promise<void> {
   await page.locator('main h1').waitFor({ state: 'attached' });
-  const menu = page.getByRole('button', { name: 'Open the menu' });
-  if (await menu.isVisible()) await menu.click();
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: section }).click();
+  await follow(page, section);
 }
 
 async function openChat(page: Page): Promise<void> {
@@ -277,7 +276,7 @@ for (const look of [
     await page.getByText('release-notes').first().waitFor();
     await take(page, 'skills');
     askToWrite(product, 'ada:plan');
-    await open(page, 'Approvals');
+    await open(page, 'Waiting for you');
     await page.getByRole('button', { name: 'Allow once' }).waitFor();
     await take(page, 'approvals');
     await page.getByRole('button', { name: 'Deny' }).click();
@@ -310,7 +309,8 @@ for (const look of [
     await page.locator('.feed summary').first().click();
     await take(page, 'webhooks');
     await open(page, 'Inbox');
-    await page.getByText('Tea time').waitFor();
+    await page.getByRole('link', { name: 'Tea time' }).click();
+    await page.getByRole('article').waitFor();
     await take(page, 'inbox');
     await open(page, 'Audit');
     await page.locator('.audit-entry').first().click();
@@ -319,7 +319,7 @@ for (const look of [
     await page.getByText('editor-plugin').waitFor();
     await take(page, 'tokens');
     await open(page, 'API explorer');
-    await page.getByRole('link', { name: 'history' }).click();
+    await page.locator('a[href="/explorer/session.history"]').click();
     await page.getByLabel('limit').fill('2');
     await page.getByLabel('sessionKey').fill('ada:desk-0');
     await page.getByLabel('agentId').fill('scout');

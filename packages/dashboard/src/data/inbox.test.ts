@@ -31,6 +31,9 @@ function open() {
       },
     },
   );
+  inbox.open();
+  // The count of unread messages, which the first page replaces.
+  expect(asked.shift()).toMatchObject({ params: { limit: 1 } });
   return { inbox, asked, hear: (kind: string) => hear({ number: 1, kind, payload: {}, atMs: 0 }) };
 }
 

@@ -16,6 +16,8 @@ export interface InboxState {
 
 export interface Inbox {
   readonly state: Store<InboxState>;
+  /** Loads messages from now on; before it, only how many are unread. */
+  open(): void;
   /** Reloads the newest page. */
   reload(): void;
   /** Loads the page after the last message. */
@@ -41,16 +43,18 @@ export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents,
   const state = createStore<InboxState>({ messages: [], unread: 0, hasMore: false, loading: true, error: undefined });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let round = 0;
+  let isOpen = false;
 
   /** The newest request wins: an earlier one may return older data. */
   function load(before?: string): void {
     round += 1;
     const mine = round;
     state.set({ ...state.get(), loading: true });
-    client.call('inbox.list', { limit: pageSize, before }).then(
+    client.call('inbox.list', { limit: isOpen ? pageSize : 1, before }).then(
       ({ messages, unread }) => {
         if (mine !== round) return;
         const now = state.get();
+        if (!isOpen) return state.set({ ...now, unread, error: undefined });
         const isFull = messages.length === pageSize;
         const older = before === undefined && isFull ? olderThan(now.messages, messages) : [];
         state.set({
@@ -75,6 +79,11 @@ export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents,
   });
   return {
     state,
+    open() {
+      if (isOpen) return;
+      isOpen = true;
+      load();
+    },
     reload: () => load(),
     more: () => load(state.get().messages.at(-1)?.id),
     async markRead(which) {

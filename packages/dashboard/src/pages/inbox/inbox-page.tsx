@@ -32,6 +32,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
   useEffect(() => {
     if (wantsMore) inbox.more();
   }, [wantsMore, inbox, messages.length]);
+  useEffect(() => inbox.open(), [inbox]);
   const isUnread = message?.readAt === null;
   useEffect(() => {
     if (chosen !== undefined && isUnread) void inbox.markRead([chosen]).catch(() => undefined);
@@ -55,8 +56,8 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
     >
       {marking.error !== undefined && <Failure error={marking.error} />}
       {error !== undefined && <Failure error={error} onRetry={inbox.reload} />}
-      <div className={chosen === undefined ? 'split' : 'split chosen'}>
-        <div className="split-list">
+      <div className={chosen === undefined ? 'panes' : 'panes chosen'}>
+        <div className="panes-list">
           <Filters filter={filter} onChange={setFilter} />
           <p role="status" className="hint">
             {messages.length === 0
@@ -81,7 +82,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
               <Button onClick={() => setFilter({ unreadOnly: false, source: '', query: '' })}>Show all</Button>
             </Empty>
           )}
-          <ul className="split-items" aria-label="Messages" onKeyDown={moveFocus}>
+          <ul className="panes-items" aria-label="Messages" onKeyDown={moveFocus}>
             {found.map((one) => (
               <li key={one.id}>
                 <MessageLink message={one} isOpen={one.id === chosen} />
@@ -96,7 +97,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
             </div>
           )}
         </div>
-        <div className="split-detail">
+        <div className="panes-detail">
           {message !== undefined ? (
             <MessageView key={message.id} message={message} />
           ) : isMissing ? (
@@ -158,8 +159,8 @@ function MessageLink({ message, isOpen }: { readonly message: InboxMessage; read
   const { id, source, level, agentId, createdAt, readAt, asks } = message;
   const isUnread = readAt === null;
   return (
-    <PageLink to={`/inbox/${id}`} className={isUnread ? 'split-item unread' : 'split-item'} current={isOpen}>
-      <span className="split-subject" dir="auto">
+    <PageLink to={`/inbox/${id}`} className={isUnread ? 'panes-item unread' : 'panes-item'} current={isOpen}>
+      <span className="panes-subject" dir="auto">
         {isUnread && <span className="visually-hidden">Unread: </span>}
         {subjectOf(message)}
       </span>

@@ -22,7 +22,7 @@ export function MessageView({ message }: { readonly message: InboxMessage }) {
   }, []);
   return (
     <article ref={view} tabIndex={-1} className="message-view" aria-label={subjectOf(message)}>
-      <p className="split-back">
+      <p className="panes-back">
         <PageLink to="/inbox">All messages</PageLink>
       </p>
       <p className="facts-line">
