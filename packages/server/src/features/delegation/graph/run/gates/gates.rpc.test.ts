@@ -173,6 +173,9 @@ test('foreign graphs look like unknown ones; admins see them, but cannot answer 
   const rowOf = async (client: Pick<typeof mine, 'call'>) => (await client.call('graph.runs', {})).runs[0];
   expect([(await rowOf(mine))?.mayAnswer, await rowOf(server.client)]).toMatchObject([true, { waitsForAnswer: true }]);
   expect(await rowOf(server.client)).not.toHaveProperty('mayAnswer');
+  // What a run does is content, which only admins see in the list of all runs.
+  expect((await mine.call('run.list', {})).runs[0]).not.toHaveProperty('task');
+  expect((await server.client.call('run.list', {})).runs[0]).toMatchObject({ task: 'private' });
   const saved = await mine.call('graph.save', { label: 'mine', nodes: asking });
   const unknown = 'gr_00000000-0000-7000-8000-000000000009';
   const failure = async (run: () => Promise<unknown>) =>
