@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { addRule, AuthenticationError, type Client, ConflictError, GatehouseError, NotFoundError, ruleFor } from '@gatehouse/client';
 import type { EventPayload } from '@gatehouse/contract';
-import { KeptConversation } from '../chat/conversation.ts';
+import { KeptConversation, stopTurn } from '../chat/conversation.ts';
 import { followConversations, type LiveEvent, type Watched } from '../chat/live.ts';
 import { describeFailure } from '../failure.ts';
 import type { Io } from '../io.ts';
@@ -25,6 +25,8 @@ interface Session {
   readonly conversation: KeptConversation;
   /** Set while a prompt runs. */
   running: AbortController | undefined;
+  /** Settles when what a cancel stops is over: the next prompt must not be stopped with it. */
+  stopping: Promise<void>;
   /** Output of running calls: an update replaces what was there before. */
   readonly output: Map<string, string>;
 }
@@ -110,7 +112,7 @@ class AcpAgent {
 
   #open(id: string): object {
     const conversation = new KeptConversation(this.#client, { agentId: this.#agentId, name: id }, this.#io);
-    this.#sessions.set(id, { id, conversation, running: undefined, output: new Map() });
+    this.#sessions.set(id, { id, conversation, running: undefined, stopping: Promise.resolve(), output: new Map() });
     return { sessionId: id };
   }
 
@@ -147,6 +149,7 @@ class AcpAgent {
       if (running.signal.aborted) return { stopReason: 'cancelled' };
       throw error;
     } finally {
+      await session.stopping;
       session.running = undefined;
       session.output.clear();
     }
@@ -155,9 +158,11 @@ class AcpAgent {
   async #cancel(id: unknown): Promise<void> {
     const session = typeof id === 'string' ? this.#sessions.get(id) : undefined;
     if (session?.running === undefined) return;
-    const stopping = session.conversation.stop();
-    session.running.abort();
-    await stopping;
+    if (!session.running.signal.aborted) {
+      session.stopping = stopTurn(session.conversation);
+      session.running.abort();
+    }
+    await session.stopping;
   }
 
   #session(id: unknown): Session {

@@ -22,6 +22,16 @@ export interface Conversation {
   readonly kept?: KeptConversation;
 }
 
+/** A turn that the server admits only now is not found by the first attempt to stop it. */
+const stopAgainMs = 400;
+
+/** Stops the turn that was just asked for, also when the server does not have it yet. */
+export async function stopTurn(conversation: Pick<Conversation, 'stop'>): Promise<void> {
+  if (await conversation.stop()) return;
+  await new Promise((resolve) => setTimeout(resolve, stopAgainMs));
+  await conversation.stop();
+}
+
 /** Messages are sent again with each question; a failed turn leaves no trace. */
 export class StatelessConversation implements Conversation {
   readonly #client: Client;

@@ -5,7 +5,7 @@ import { describeFailure } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderDuration } from '../render/table.ts';
-import { type Conversation, StatelessConversation } from './conversation.ts';
+import { type Conversation, StatelessConversation, stopTurn } from './conversation.ts';
 import { followConversations, type LiveEvent } from './live.ts';
 import { type ChatState, completeSlash, runSlash, shortHelp, showLast } from './slash.ts';
 import { ruleText } from './rule-text.ts';
@@ -27,8 +27,6 @@ type Request = EventPayload<'approval:requested'>;
 
 /** Results of tools are previews: everything is in the conversation. */
 const maxResultLines = 6;
-/** A turn that the server admits only now is not found by the first attempt to stop it. */
-const stopAgainMs = 400;
 
 /** Runs the interactive loop until the person leaves. */
 export async function converse(options: ConverseOptions): Promise<void> {
@@ -192,9 +190,7 @@ class Chat {
 
   async #stopTurn(): Promise<void> {
     try {
-      if (await this.#conversation.stop()) return;
-      await new Promise((resolve) => setTimeout(resolve, stopAgainMs));
-      await this.#conversation.stop();
+      await stopTurn(this.#conversation);
     } catch (error) {
       this.#fail(error);
     }

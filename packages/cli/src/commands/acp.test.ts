@@ -1,3 +1,4 @@
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import * as acp from '@agentclientprotocol/sdk';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
@@ -15,13 +16,13 @@ afterAll(() => server[Symbol.asyncDispose]());
 type Update = acp.SessionNotification['update'];
 
 /** Starts `gatehouse acp` and connects the protocol's own client to it. */
-async function open(choose: (request: acp.RequestPermissionRequest) => string | undefined = () => 'allow') {
+async function open(choose: (request: acp.RequestPermissionRequest) => string | undefined = () => 'allow', url = server.url) {
   const user = await createUser();
   const toAgent = new PassThrough();
   const fromAgent = new PassThrough();
   const running = user.run({
     args: ['acp'],
-    env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token },
+    env: { GATEHOUSE_URL: url, GATEHOUSE_TOKEN: server.token },
     io: { stdin: toAgent, stdout: fromAgent },
   });
   const updates: Update[] = [];
@@ -111,6 +112,47 @@ test('cancel stops the turn', async () => {
   await editor.agent.notify('session/cancel', { sessionId });
   expect(await prompted).toEqual({ stopReason: 'cancelled' });
   await expect.poll(() => server.provider.aborted()).toBe(aborted + 1);
+});
+
+/** Forwards connections to the server; a message arrives there later than everything else. */
+async function startSlowPath() {
+  const { hostname, port } = new URL(server.url);
+  const asked = Promise.withResolvers<void>();
+  const listener = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    let forwarded = Promise.resolve();
+    client.on('data', (chunk: Buffer) => {
+      const isTurn = chunk.includes('POST /api/chat/stream');
+      if (isTurn) asked.resolve();
+      const waited = isTurn ? new Promise((resolve) => setTimeout(resolve, 250)) : undefined;
+      forwarded = forwarded.then(() => waited).then(() => void upstream.write(chunk));
+    });
+    client.on('close', () => void forwarded.then(() => upstream.end()));
+    client.on('error', () => {});
+    upstream.on('error', () => client.destroy());
+    upstream.pipe(client);
+  });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    asked: asked.promise,
+    [Symbol.dispose]: () => void listener.close(),
+  };
+}
+
+test('cancel stops a turn that the server admits only after it', async () => {
+  using slow = await startSlowPath();
+  await using editor = await open(undefined, slow.url);
+  const sessionId = await editor.newSession();
+  server.provider.queue({ text: ['Begun ', 'never'], breakAfter: { deltas: 1, by: 'stall' } });
+  const aborted = server.provider.aborted();
+  const prompted = editor.prompt(sessionId, 'Answer at length');
+  await slow.asked;
+  await editor.agent.notify('session/cancel', { sessionId });
+  expect(await prompted).toEqual({ stopReason: 'cancelled' });
+  await expect.poll(() => server.provider.aborted(), { timeout: 5_000 }).toBe(aborted + 1);
+  server.provider.queue({ text: 'Here.' });
+  expect(await editor.prompt(sessionId, 'Still there?')).toEqual({ stopReason: 'end_turn' });
 });
 
 test('files of the editor are part of the message, and errors are returned', async () => {
