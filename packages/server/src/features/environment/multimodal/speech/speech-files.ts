@@ -8,6 +8,7 @@ import type { FileTaints, WorkspaceCapacity } from '../../workspace/api.ts';
 
 const folder = 'media/tts';
 const keepMs = 3_600_000;
+const retryMs = 600_000;
 const maxBytes = 67_108_864;
 const ours = /^tts-[0-9a-z-]{8,64}\.[a-z0-9]{2,5}$/;
 
@@ -48,30 +49,37 @@ export class SpeechFiles implements Disposable {
     if (this.#cancel !== undefined || this.#ended) return;
     this.#cancel = this.#deps.clock.after(ms, () => {
       this.#cancel = undefined;
-      this.sweep().then(
-        (nextMs) => {
-          if (nextMs !== undefined) this.schedule(nextMs);
-        },
-        (error: unknown) => this.#deps.log.warn({ err: error }, 'Failed to remove old speech files'),
-      );
+      void this.#sweep().then((nextMs) => {
+        if (nextMs !== undefined) this.schedule(nextMs);
+      });
     });
   }
 
-  /** Removes files older than an hour; returns when the next one is due. */
-  async sweep(): Promise<number | undefined> {
-    const nowMs = this.#deps.clock.ageNow();
+  /** Removes files older than an hour; returns when the next one is due, or a folder that failed is tried again. */
+  async #sweep(): Promise<number | undefined> {
     let nextMs: number | undefined;
     for (const agent of this.#deps.agents.list()) {
-      for (const { name, mtimeMs } of await listInside(agent.workspaceDir, folder).catch(nothingThere)) {
-        if (!ours.test(name)) continue;
-        // A clock that went back makes files from the future.
-        const leftMs = Math.min(keepMs, mtimeMs + keepMs - nowMs);
-        if (leftMs > 0) nextMs = Math.min(nextMs ?? keepMs, leftMs);
-        else if (await removeInside(agent.workspaceDir, `${folder}/${name}`))
-          await this.#deps.taints.forget({ agentId: agent.id, workspaceDir: agent.workspaceDir }, `${folder}/${name}`);
-      }
+      const dueMs = await this.#sweepFolder(agent).catch((error: unknown) => {
+        this.#deps.log.warn({ err: error, agentId: agent.id }, 'Failed to remove old speech files');
+        return retryMs;
+      });
+      if (dueMs !== undefined) nextMs = Math.min(nextMs ?? keepMs, dueMs);
     }
     return nextMs === undefined ? undefined : Math.max(1_000, nextMs);
+  }
+
+  async #sweepFolder(agent: Pick<Agent, 'id' | 'workspaceDir'>): Promise<number | undefined> {
+    const nowMs = this.#deps.clock.ageNow();
+    let nextMs: number | undefined;
+    for (const { name, mtimeMs } of await listInside(agent.workspaceDir, folder).catch(nothingThere)) {
+      if (!ours.test(name)) continue;
+      // A clock that went back makes files from the future.
+      const leftMs = Math.min(keepMs, mtimeMs + keepMs - nowMs);
+      if (leftMs > 0) nextMs = Math.min(nextMs ?? keepMs, leftMs);
+      else if (await removeInside(agent.workspaceDir, `${folder}/${name}`))
+        await this.#deps.taints.forget({ agentId: agent.id, workspaceDir: agent.workspaceDir }, `${folder}/${name}`);
+    }
+    return nextMs;
   }
 
   [Symbol.dispose](): void {
