@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../kernel/clock.ts';
 import { findProgram } from '../../../../kernel/find-program.ts';
@@ -53,4 +54,33 @@ test('what is not installed is named', async () => {
   expect(programs.canConvert()).toBe(false);
   await expect(programs.speak(spoken)).rejects.toMatchObject({ message: 'espeak-ng is not installed on this machine' });
   await expect(async () => programs.convert(Buffer.alloc(4), 'mp3', signal)).rejects.toMatchObject({ code: 'unavailable' });
+});
+
+test('a few programs run at once, the others wait for them', async () => {
+  const ends: (() => void)[] = [];
+  const jail: Jail = {
+    unavailable: undefined,
+    bounds: 'rlimits',
+    run() {
+      const ended = Promise.withResolvers<{ code: number; signal: null }>();
+      const stdout = new PassThrough();
+      stdout.write('sound');
+      ends.push(() => setImmediate(() => ended.resolve({ code: 0, signal: null })));
+      return { stdin: new PassThrough(), stdout, stderr: new PassThrough(), ended: ended.promise, kill: () => {} };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const programs = createLocalPrograms({ clock: systemClock, jail: async () => jail, find: (name) => `/usr/bin/${name}` });
+  const leaving = new AbortController();
+  const converted = Array.from({ length: 6 }, (_, at) => programs.convert(Buffer.alloc(4), 'mp3', at === 5 ? leaving.signal : signal));
+  await expect.poll(() => ends.length).toBe(2);
+  leaving.abort();
+  await expect(converted[5]).rejects.toMatchObject({ code: 'cancelled' });
+  expect(ends).toHaveLength(2);
+  for (let at = 0; at < 5; at += 1) {
+    await expect.poll(() => ends.length).toBeGreaterThan(at);
+    ends[at]?.();
+    await expect(converted[at]).resolves.toEqual(Buffer.from('sound'));
+  }
+  expect(ends).toHaveLength(5);
 });

@@ -3,6 +3,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { type FindProgram, findProgram } from '../../../../kernel/find-program.ts';
 import { type Jail, jailHome, jailPath, type JailLimits } from '../../../../kernel/jail.ts';
+import { createLanes } from '../../../../kernel/lane.ts';
 import { ModelError } from '../../../../llm/model.ts';
 import type { SpeakHere } from '../providers/speech-vendors.ts';
 
@@ -18,6 +19,8 @@ export interface LocalPrograms {
 const limits: JailLimits = { memoryBytes: 512 * 1024 * 1024, processes: 32, cpuSeconds: 60, fileBytes: 64 * 1024 * 1024, openFiles: 64 };
 const maxOutputBytes = 64 * 1024 * 1024;
 const convertMs = 60_000;
+/** Programs that run at once: each may use the memory of its limits and a processor. */
+const maxRunning = 2;
 const encoders: Readonly<Record<SpeechFormat, readonly string[]>> = {
   opus: ['-c:a', 'libopus', '-b:a', '32k', '-ac', '1', '-f', 'ogg'],
   mp3: ['-c:a', 'libmp3lame', '-b:a', '64k', '-ac', '1', '-f', 'mp3'],
@@ -36,11 +39,16 @@ export function createLocalPrograms({
   readonly jail: () => Promise<Jail>;
   readonly find?: FindProgram;
 }): LocalPrograms {
+  const running = createLanes();
+  let started = 0;
+
   async function run(argv: readonly [string, ...string[]], input: Uint8Array, timeoutMs: number, signal: AbortSignal): Promise<Buffer> {
     const inside = await jail();
     if (inside.unavailable !== undefined)
       throw new AppError('unavailable', `${argv[0]} runs only in a jail, which is not available here: ${inside.unavailable}`);
-    if (signal.aborted) throw new AppError('cancelled', 'Aborted before it started');
+    started += 1;
+    const one = { group: 'programs', groupLimit: maxRunning, principalId: 'speech', signal };
+    using _slot = await running.acquire({ ...one, key: String(started) });
     const child = inside.run({
       argv,
       cwd: '/tmp',
