@@ -1,3 +1,4 @@
+import { rmSync, symlinkSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,4 +86,36 @@ test('reading a tree stops at its bounds', async () => {
   for (const name of ['a/1', 'a/2', 'a/b/3', 'a/b/c/4']) await writeFile(join(base, 'skills', name), '');
   expect((await readTree(place(), { maxEntries: 2, maxDepth: 9 })).more).toBe(true);
   expect(await readTree(place(), { maxEntries: 9, maxDepth: 2 })).toMatchObject({ more: true, entries: [{}, {}, {}] });
+});
+
+test('folders that cannot be read fail, or are named while the rest is read', async () => {
+  const read = async (swap: (path: string) => void, onUnread?: (path: string) => void) => {
+    for (const name of ['a', 'b']) {
+      await rm(join(base, 'skills', name), { recursive: true, force: true });
+      await mkdir(join(base, 'skills', name), { recursive: true });
+      await writeFile(join(base, 'skills', name, `of-${name}`), '');
+    }
+    // While one of the two folders is read, the other one becomes unreadable.
+    let other = '';
+    const skip = (name: string) => {
+      if (name.startsWith('of-') && other === '') swap(join(base, 'skills', (other = name === 'of-a' ? 'b' : 'a')));
+      return false;
+    };
+    const tree = await readTree(place(), { maxEntries: 10, maxDepth: 5, skip, ...(onUnread !== undefined && { onUnread }) });
+    return { paths: tree.entries.map(({ path }) => path), other };
+  };
+  const unread: string[] = [];
+  const toLink = (path: string) => {
+    rmSync(path, { recursive: true });
+    symlinkSync('/etc', path);
+  };
+  await expect(read(toLink)).rejects.toMatchObject({ code: 'not_found' });
+  const { paths, other } = await read(toLink, (path) => unread.push(path));
+  expect(unread).toEqual([other]);
+  expect(paths).toEqual([other === 'a' ? 'b/of-b' : 'a/of-a']);
+  await read(
+    (path) => rmSync(path, { recursive: true }),
+    (path) => unread.push(path),
+  );
+  expect(unread).toHaveLength(1);
 });

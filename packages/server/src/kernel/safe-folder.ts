@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { AppError } from './app-error.ts';
+import { isOutOfDescriptors } from './descriptors.ts';
 import { type Directory, hidingWhy, openDirectory, parseRelativePath } from './safe-path.ts';
 
 /** A folder below a trusted folder; the names of `within` may be untrusted and are never followed through links. */
@@ -50,6 +51,8 @@ export async function readTree(
     readonly maxDepth: number;
     /** Names that are left out, with everything below them. */
     readonly skip?: (name: string) => boolean;
+    /** Called with the path of a folder below the place that cannot be read; without it that fails. */
+    readonly onUnread?: (path: string) => void;
   },
 ): Promise<{ readonly entries: readonly TreeEntry[]; readonly more: boolean }> {
   const entries: TreeEntry[] = [];
@@ -59,23 +62,42 @@ export async function readTree(
       more = true;
       return;
     }
+    for (const name of await list(names)) {
+      try {
+        await walk([...names, name]);
+      } catch (error) {
+        if (bounds.onUnread === undefined || isOutOfDescriptors(error)) throw error;
+        // One that is gone by now is as if it had not been listed.
+        if (!isMissing(error)) bounds.onUnread([...names, name].join('/'));
+      }
+    }
+  }
+  /** Adds what is directly in a folder; returns its folders. */
+  async function list(names: readonly string[]): Promise<readonly string[]> {
     const below: string[] = [];
     await using directory = await openDirectory(place.base, [...place.within, ...names], false);
     for (const name of await readdir(directory.at('.'))) {
       if (entries.length >= bounds.maxEntries) {
         more = true;
-        return;
+        return [];
       }
       if (bounds.skip?.(name) === true) continue;
-      const stat = await lstat(directory.at(name)).catch(() => undefined);
+      const stat = await lstat(directory.at(name)).catch((error: unknown) => {
+        if (bounds.onUnread !== undefined && !isMissing(error)) throw error;
+        return undefined;
+      });
       if (stat === undefined) continue;
       if (stat.isDirectory()) below.push(name);
       else entries.push(toEntry([...names, name].join('/'), stat));
     }
-    for (const name of below) await walk([...names, name]);
+    return below;
   }
   await hidingWhy(() => walk([]));
   return { entries, more };
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 function toEntry(path: string, stat: Stats): TreeEntry {

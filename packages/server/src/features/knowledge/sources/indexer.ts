@@ -34,6 +34,10 @@ export interface Indexed {
 const unreadMs = 15 * 60_000;
 /** Stamp and digest of such a file: no file has them. */
 const unreadStamp = '';
+const unreadFolderStamp = 'folder';
+const unreadFolder = 'the folder cannot be read: its permissions forbid it, or its disk fails; what was indexed from it is kept';
+/** Unread folders that are noted. */
+const maxUnread = 100;
 /** Files removed by one write. */
 const removedAtOnce = 50;
 const identity = { principalId: 'knowledge', tokenId: '', scopes: [] };
@@ -118,7 +122,7 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
 
   async function indexFolder(agentId: string, source: KnowledgeSource, folder: string, signal: AbortSignal): Promise<Indexed> {
     const before = await known(agentId, source, signal);
-    const { files, more, isEmpty } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
+    const { files, unread, more, isEmpty } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
     if (isEmpty && before.size > 0)
       throw new AppError('not_found', 'The folder is empty; what was indexed is kept, as a disk may not be mounted: remove the source to remove it');
     let changed = 0;
@@ -129,8 +133,14 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
       if (old !== undefined && (old.stamp === file.stamp || isTooSoon(old))) continue;
       if (await indexFile(agentId, source, folder, file, old, signal)) changed += 1;
     }
-    await remove([...before.values()], signal);
-    return { changed, removed: before.size, more };
+    for (const path of unread.slice(0, maxUnread)) {
+      if (before.get(path)?.stamp !== unreadFolderStamp)
+        await put(agentId, source, { path, stamp: unreadFolderStamp, name: path, digest: '', size: 0, bytes: unreadFolder }, signal);
+      before.delete(path);
+    }
+    const gone = [...before.values()].filter(({ path }) => !unread.some((one) => path.startsWith(`${one}/`)));
+    await remove(gone, signal);
+    return { changed, removed: gone.length, more };
   }
 
   async function indexFile(

@@ -21,6 +21,8 @@ export interface FoundFile {
 
 export interface Scan {
   readonly files: readonly FoundFile[];
+  /** Folders below it that could not be read. */
+  readonly unread: readonly string[];
   /** There are more than are indexed. */
   readonly more: boolean;
   /** The folder has no entry of any kind: a disk that belongs there may not be mounted. */
@@ -30,13 +32,15 @@ export interface Scan {
 /** Lists the documents of a folder; links are not followed. Fails with `not_found` when the folder is not there. */
 export async function scanFolder(folder: string, { maxFiles, homeDir }: { readonly maxFiles: number; readonly homeDir: string }): Promise<Scan> {
   await refuseHome(folder, homeDir);
+  const unread: string[] = [];
   const { entries, more } = await readTree(
     { base: folder, within: [] },
-    { maxEntries, maxDepth, skip: (name) => name.startsWith('.') || skipped.has(name) },
+    { maxEntries, maxDepth, skip: (name) => name.startsWith('.') || skipped.has(name), onUnread: (path) => unread.push(path) },
   );
   const files = entries.filter(({ path, kind }) => kind === 'file' && extensions.test(path)).toSorted((a, b) => (a.path < b.path ? -1 : 1));
   return {
     files: files.slice(0, maxFiles).map(({ path, stamp, size }) => ({ path, stamp, size })),
+    unread,
     more: more || files.length > maxFiles,
     isEmpty: entries.length === 0 && (await readdir(folder)).length === 0,
   };
