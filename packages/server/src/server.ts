@@ -148,7 +148,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   const multimodal = wireMultimodal(assembly, { agents: agents.api, models, work: budgets.work, media: media.api, tooling, channels: late.channels });
   late.pictures.set(multimodal.pictures);
-  const browser = wireBrowser(assembly, { agents: agents.api, tooling });
+  const browser = await wireBrowser(assembly, { agents: agents.api, tooling });
   const ownTools = { memory: memory.tools, sessions, background: background.tool, documents: documents.tool, multimodal, browser, knowledge };
   late.tools.set(wireToolSet(assembly, { foundation, tooling, ...ownTools, ...late }));
   late.rootTurns.set(createRootTurns({ turns, background: background.api, commands: shell.background, approvals, keptLanes }));

@@ -3,7 +3,7 @@ import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { defaultAgentOf } from '../features/conversations/turns/preparation/resolve-target.ts';
 import { createBrowser } from '../features/environment/browser/browser.ts';
 import { openOnDemand } from '../features/environment/browser/on-demand.ts';
-import { createProfiles } from '../features/environment/browser/profiles.ts';
+import { createProfiles, removeStaleProfiles } from '../features/environment/browser/profiles.ts';
 import { isInternal } from '../features/environment/workspace/taint/internal-names.ts';
 import { systemClock } from '../kernel/clock.ts';
 import type { Assembly } from './assembly.ts';
@@ -14,12 +14,14 @@ export interface BrowserWiring {
   readonly tooling: Pick<Tooling, 'workspace' | 'openedJail'>;
 }
 
-/** Wires the browsers of agents. Nothing is loaded or looked for before one is used. */
-export function wireBrowser({ building, options, environment, live, core }: Assembly, { agents, tooling }: BrowserWiring) {
+/** Wires the browsers of agents. Nothing is loaded before one is used. */
+export async function wireBrowser({ building, options, environment, live, core }: Assembly, { agents, tooling }: BrowserWiring) {
   const { home, installKey, overrides, redactor } = options;
   const config = live(({ browser }) => browser);
   const { capacity, taints } = tooling.workspace;
   const basics = core('browser');
+  // Before an agent can be created.
+  await removeStaleProfiles({ ...basics, agents });
   const engine = openOnDemand(async () => {
     const { BrowserPool } = await import('../features/environment/browser/engine/browsers.ts');
     return new BrowserPool({

@@ -1,7 +1,8 @@
 import type { Core } from '../../../kernel/core.ts';
 import { createSeal } from '../../../kernel/seal.ts';
+import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { Profiles } from './engine/browsers.ts';
-import { deleteBrowserProfile, loadBrowserProfile, saveBrowserProfile } from './store.ts';
+import { deleteBrowserProfile, listBrowserProfiles, loadBrowserProfile, saveBrowserProfile } from './store.ts';
 
 /** Keeps cookies and storage of browsers in the database, encrypted under a key of the installation. */
 export function createProfiles({ db, clock, key }: Pick<Core, 'db' | 'clock'> & { readonly key: Buffer }): Profiles {
@@ -15,4 +16,17 @@ export function createProfiles({ db, clock, key }: Pick<Core, 'db' | 'clock'> & 
     save: (agentId, state) => db.write(saveBrowserProfile, { agentId, sealed: seal.close(agentId, state), savedAtMs: clock.now() }),
     remove: (agentId) => db.write(deleteBrowserProfile, { agentId }),
   };
+}
+
+/** Deletes the profiles of agents that were removed while the daemon was down: a later agent of the same id must not get their logins. */
+export async function removeStaleProfiles({ db, log, agents }: Pick<Core, 'db' | 'log'> & { readonly agents: Pick<AgentsApi, 'find'> }): Promise<void> {
+  try {
+    for (const agentId of await db.read(listBrowserProfiles, {})) {
+      if (agents.find(agentId) !== undefined) continue;
+      await db.write(deleteBrowserProfile, { agentId });
+      log.info({ agentId }, 'Removed the browser logins of an agent that does not exist any more');
+    }
+  } catch (error) {
+    log.warn({ err: error }, 'Failed to remove browser logins of agents that do not exist any more; the next start tries again');
+  }
 }

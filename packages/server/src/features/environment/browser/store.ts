@@ -34,4 +34,11 @@ export const deleteBrowserProfile = operation('browser.deleteProfile', async (tx
   await tx.run(remove, input);
 });
 
-export const browserOperations = [loadBrowserProfile, saveBrowserProfile, deleteBrowserProfile];
+const all = query<object, { readonly agentId: string }>(({ db }) => db.selectFrom('browserProfile').select('agentId').orderBy('agentId'));
+
+/** Returns the agents that have a profile. */
+export const listBrowserProfiles = operation('browser.listProfiles', async (tx): Promise<string[]> =>
+  (await tx.all(all, {})).map(({ agentId }) => agentId),
+);
+
+export const browserOperations = [loadBrowserProfile, saveBrowserProfile, deleteBrowserProfile, listBrowserProfiles];
