@@ -23,13 +23,15 @@ export interface TokenRecord {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** Longest sleep of a timer: beyond 2^31 ms timers fire at once. */
-const maxSleepMs = 2 ** 31 - 1;
+/** How soon an expiry is noticed that no timer waited for: the machine slept, or its clock was set. */
+const checkMs = 60_000;
 
 interface Entry {
   readonly record: TokenRecord;
   readonly identity: Identity;
   readonly digestBytes: Buffer;
+  /** Whether its holders know that it has expired. */
+  isOver: boolean;
 }
 
 /** Every token in force, by digest and by id: an entry grants access as soon as it is added. */
@@ -135,7 +137,8 @@ export class TokenRegistry implements TokensApi {
       ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
       ...(record.compat !== undefined && { compat: record.compat }),
     };
-    const entry: Entry = { record, identity: Object.freeze(identity), digestBytes: Buffer.from(record.digest) };
+    const entry: Entry = { record, identity: Object.freeze(identity), digestBytes: Buffer.from(record.digest), isOver: false };
+    entry.isOver = this.#expired(entry);
     this.#byDigest.set(record.digest, entry);
     this.#byId.set(record.id, entry);
     if (old !== undefined) this.#notify(old);
@@ -165,17 +168,20 @@ export class TokenRegistry implements TokensApi {
     for (const listener of this.#listeners) listener(identity.tokenId, identity);
   }
 
-  /** Sleeps until the next token expires, then notifies its holders. */
+  /** Notifies holders of tokens that have expired, and sleeps until the next one does. One that expired counts again when the clock goes back. */
   #watchExpiry(): void {
     this.#cancelExpiry?.();
-    const now = this.#clock.now();
-    const next = Math.min(...[...this.#byId.values()].map((entry) => entry.record.expiresAtMs ?? Infinity).filter((at) => at > now));
-    if (next === Infinity) return;
-    this.#cancelExpiry = this.#clock.after(Math.min(next - now, maxSleepMs), () => {
-      for (const entry of this.#byId.values())
-        if (entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now() && entry.record.expiresAtMs >= next)
-          this.#notify(entry);
-      this.#watchExpiry();
-    });
+    this.#cancelExpiry = undefined;
+    let sleepMs: number | undefined;
+    for (const entry of this.#byId.values()) {
+      const { expiresAtMs } = entry.record;
+      if (expiresAtMs === undefined) continue;
+      const leftMs = expiresAtMs - this.#clock.now();
+      const isNews = leftMs <= 0 && !entry.isOver;
+      entry.isOver = leftMs <= 0;
+      if (isNews) this.#notify(entry);
+      sleepMs = Math.min(sleepMs ?? checkMs, leftMs > 0 ? leftMs : checkMs);
+    }
+    if (sleepMs !== undefined) this.#cancelExpiry = this.#clock.after(sleepMs, () => this.#watchExpiry());
   }
 }

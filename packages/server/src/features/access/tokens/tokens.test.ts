@@ -235,6 +235,24 @@ it('a token that expires grants no access and notifies its holders', async () =>
   expect((await tokens.methods['tokens.list']({}, as())).tokens.map((token) => token.id)).toEqual(['ops']);
 });
 
+it('a token whose expiry the clock skipped notifies its holders soon, whatever else changes meanwhile, and again when it expires again', async () => {
+  await create({ expiresAt: clock.now() + 86_400_000 });
+  const revoked: string[] = [];
+  tokens.api.onRevoked((id) => void revoked.push(id));
+  // The machine slept, or its clock was wrong: the timer of the expiry has hardly begun.
+  clock.step(86_400_000);
+  expect(tokens.api.current('ci')).toBeUndefined();
+  await create({ id: 'other' });
+  clock.advance(60_000);
+  expect(revoked).toEqual(['ci']);
+  clock.step(-86_400_000);
+  expect(tokens.api.current('ci')).toMatchObject({ tokenId: 'ci' });
+  clock.advance(60_000);
+  clock.step(86_400_000);
+  clock.advance(120_000);
+  expect(revoked).toEqual(['ci', 'ci']);
+});
+
 it('tokens.list shows sources and last use, which is written at most once a minute and survives a restart', async () => {
   const { secret } = await create();
   const at = clock.now();
