@@ -281,6 +281,17 @@ describe('image.generate', () => {
     expect(fake.requests[0]?.path).toBe(path);
     expect((await costBy(own, 'operation'))['imageGeneration']).toEqual({ calls: 1, costUsd: price });
   });
+
+  it('has no price for a model whose name is that of a property of every object', async () => {
+    const provider = { type: 'google' as const, baseUrl: `${fake.url}/v1beta`, apiKey: 'key' };
+    await using own = await start({ imageGen: { providers: [provider] } });
+    for (const model of ['constructor', '__proto__']) await own.client.call('image.generate', { prompt: 'A lighthouse', model });
+    const { totals } = await own.client.call('usage.report', {});
+    expect(totals).toMatchObject({ calls: 2, unpriced: 2, costUsd: null });
+    await own.client.call('agents.update', { agentId: 'default', config: { budgets: { perDayUsd: 1 } } });
+    const { budgets } = await own.client.call('capabilities.introspect', {});
+    expect(budgets).toContainEqual(expect.objectContaining({ cap: 'perDayUsd', used: 0, reserved: 0, remaining: 1 }));
+  });
 });
 
 describe('tts', () => {

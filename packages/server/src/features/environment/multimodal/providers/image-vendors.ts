@@ -28,6 +28,12 @@ export interface ImageVendor extends VendorRow {
   readonly generate: (provider: Provider<ImageEntry>, wish: ImageWish) => Promise<Buffer>;
 }
 
+/** A map: callers choose the model, and objects have properties of their own. */
+const googlePrices: ReadonlyMap<string, number> = new Map([
+  ['gemini-2.5-flash-image', 0.039],
+  ['imagen-4.0-generate-001', 0.04],
+  ['imagen-4.0-fast-generate-001', 0.02],
+]);
 /** Base64 is a third longer. */
 const withBase64 = (bytes: number) => Math.ceil(bytes * 1.4) + 65_536;
 const OpenAiImages = once(() => z.object({ data: z.array(z.object({ b64_json: z.string().nullish(), url: z.string().nullish() })).min(1) }));
@@ -161,7 +167,7 @@ export const imageVendors: Readonly<Record<ImageEntry['type'], ImageVendor>> = {
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
     keyEnv: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
     model: 'gemini-2.5-flash-image',
-    priceOf: (model) => ({ 'gemini-2.5-flash-image': 0.039, 'imagen-4.0-generate-001': 0.04, 'imagen-4.0-fast-generate-001': 0.02 })[model],
+    priceOf: (model) => googlePrices.get(model),
     generate: generateByGoogle,
   },
   fal: {
