@@ -3,17 +3,18 @@ import { AppError } from '../../kernel/app-error.ts';
 import type { ModelPart } from '../../llm/model.ts';
 import { isBase64, readDataUrl } from '../../llm/wire/data-url.ts';
 
-const typeOfExtension: Readonly<Record<string, string>> = {
-  pdf: 'application/pdf',
-  json: 'application/json',
-  txt: 'text/plain',
-  md: 'text/markdown',
-  csv: 'text/csv',
-  html: 'text/html',
-  xml: 'text/xml',
-  yaml: 'text/yaml',
-  yml: 'text/yaml',
-};
+/** A map: callers choose the name. */
+const typeOfExtension: ReadonlyMap<string, string> = new Map([
+  ['pdf', 'application/pdf'],
+  ['json', 'application/json'],
+  ['txt', 'text/plain'],
+  ['md', 'text/markdown'],
+  ['csv', 'text/csv'],
+  ['html', 'text/html'],
+  ['xml', 'text/xml'],
+  ['yaml', 'text/yaml'],
+  ['yml', 'text/yaml'],
+]);
 
 /** Converts an image; the turn decides which URLs are accepted. */
 export function imagePart(url: string, detail: 'low' | 'high' | 'auto' | null | undefined): ModelPart {
@@ -22,7 +23,7 @@ export function imagePart(url: string, detail: 'low' | 'high' | 'auto' | null | 
 
 /** Converts a file: a PDF stays a file, text becomes text. `data` is a base64 `data:` URL, or plain base64 when `name` reveals the type. */
 export function filePart(data: string, name: string | null | undefined, param: string): ModelPart {
-  const given = readDataUrl(data) ?? { mediaType: typeOfExtension[extensionOf(name ?? '')], base64: data };
+  const given = readDataUrl(data) ?? { mediaType: typeOfExtension.get(extensionOf(name ?? '')), base64: data };
   const { mediaType } = given;
   const text = mediaType !== undefined && (mediaType.startsWith('text/') || mediaType === 'application/json');
   if ((mediaType !== 'application/pdf' && !text) || !isBase64(given.base64))

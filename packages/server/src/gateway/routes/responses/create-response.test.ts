@@ -45,6 +45,11 @@ describe('the body', () => {
       { model: 'm', input: [{ role: 'user', content: [{ type: 'input_file', filename: 'a.zip', file_data: 'AAAA' }] }] },
       'input.0.content.0.file_data',
     ],
+    [
+      'a file with the extension of no type',
+      { model: 'm', input: [{ role: 'user', content: [{ type: 'input_file', filename: 'a.constructor', file_data: 'AAAA' }] }] },
+      'input.0.content.0.file_data',
+    ],
     ['an item that nobody made', { model: 'm', input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input.0'],
     ['a tool that is not a function', { model: 'm', input: 'x', tools: [{ type: 'web_search', filters: {} }] }, 'tools.0.type'],
     ['two tools of one name', { model: 'm', input: 'x', tools: [tool, tool] }, 'tools'],
