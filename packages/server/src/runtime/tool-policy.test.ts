@@ -20,6 +20,11 @@ const agent = (config: AgentConfigInput) => AgentConfig.parse(config);
 const names = (config: AgentConfigInput, origin: TurnOrigin) => selectTools(all, agent(config), origin).map((each) => each.name);
 
 describe('tool policy', () => {
+  it('has no group named like a property of every object', () => {
+    const config = { tools: { profile: 'minimal' as const, allow: ['group:constructor'], deny: ['group:valueOf'.toLowerCase(), 'group:constructor'] } };
+    expect(names(config, 'rpc')).toEqual(['read', 'write']);
+  });
+
   it.each([
     ['none', []],
     ['minimal', ['read', 'write']],

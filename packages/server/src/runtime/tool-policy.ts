@@ -115,11 +115,14 @@ interface Selected {
 /** Configurations are replaced, never changed, so each is compiled once. */
 const compiled = new WeakMap<PolicyView, Compiled>();
 
+/** Names come from the configuration and from callers. */
+const groupOf = (name: string): readonly string[] => (Object.hasOwn(groups, name) ? groups[name] : undefined) ?? [];
+
 /** Compiles patterns once, for many names. */
 export function compilePatterns(patterns: readonly string[]): ToolMatch {
   const names = new Set<string>();
   const beginnings: string[] = [];
-  for (const pattern of patterns.flatMap((each) => (each.startsWith('group:') ? (groups[each.slice('group:'.length)] ?? []) : [each]))) {
+  for (const pattern of patterns.flatMap((each) => (each.startsWith('group:') ? groupOf(each.slice('group:'.length)) : [each]))) {
     if (pattern.endsWith('*')) beginnings.push(pattern.slice(0, -1));
     else names.add(pattern);
   }
