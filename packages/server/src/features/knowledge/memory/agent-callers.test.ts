@@ -38,6 +38,13 @@ test('an agent sees its own memories of its principal and those for everybody, w
   }
 });
 
+test('sums are by agent, whatever the agents are called', async () => {
+  const { memory } = await openPlans();
+  await using _ = memory;
+  await memory.add('plan of the constructor', { agentId: 'constructor' });
+  expect((await memory.methods['memory.stats']({}, adminCall())).byAgent).toEqual({ default: 3, other: 1, constructor: 1 });
+});
+
 test('an agent outside the token’s list sees nothing', async () => {
   const { memory } = await openPlans();
   await using _ = memory;

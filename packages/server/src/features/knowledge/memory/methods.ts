@@ -41,9 +41,9 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
       db.status(),
     ]);
     const sum = (keyOf: (group: (typeof counts.groups)[number]) => string) => {
-      const sums: Record<string, number> = {};
-      for (const group of counts.groups) sums[keyOf(group)] = (sums[keyOf(group)] ?? 0) + group.entries;
-      return sums;
+      const sums = new Map<string, number>();
+      for (const group of counts.groups) sums.set(keyOf(group), (sums.get(keyOf(group)) ?? 0) + group.entries);
+      return Object.fromEntries(sums);
     };
     return {
       totalEntries: counts.groups.reduce((total, { entries }) => total + entries, 0),
