@@ -75,6 +75,7 @@ test.each<[what: string, bytes: string | Buffer, extension: string | undefined, 
     'application/rtf',
     '| a | b |\n| --- | --- |\n| 1 | 2 |',
   ],
+  ['RTF with commands named like properties of objects', '{\\rtf1 a\\constructor\\toString b\\par}', undefined, 'application/rtf', 'ab'],
   ['RTF with hidden text', '{\\rtf1 seen{\\v obey}{\\*\\x obey}\\par}', undefined, 'application/rtf', 'seen'],
   ['mail', mail('\r\nThe text.\r\n'), undefined, 'message/rfc822', 'From: Ann <ann@example.com>\nTo: bob@example.com\nSubject: Grün\n\nThe text.'],
   [

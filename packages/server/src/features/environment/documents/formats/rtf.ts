@@ -8,17 +8,17 @@ const skippedGroups = new Set(
     ' ',
   ),
 );
-const marks: Readonly<Record<string, string>> = {
-  line: '\n',
-  tab: '\t',
-  emdash: '—',
-  endash: '–',
-  lquote: '‘',
-  rquote: '’',
-  ldblquote: '“',
-  rdblquote: '”',
-  bullet: '•',
-};
+const marks: ReadonlyMap<string, string> = new Map([
+  ['line', '\n'],
+  ['tab', '\t'],
+  ['emdash', '—'],
+  ['endash', '–'],
+  ['lquote', '‘'],
+  ['rquote', '’'],
+  ['ldblquote', '“'],
+  ['rdblquote', '”'],
+  ['bullet', '•'],
+]);
 
 interface Group {
   isSkipped: boolean;
@@ -83,7 +83,10 @@ export function readRtf(text: string, sink: Sink): void {
       table ??= new Table(sink);
       table.row(cells);
       cells = [];
-    } else if (marks[word] !== undefined) put(marks[word]);
+    } else {
+      const mark = marks.get(word);
+      if (mark !== undefined) put(mark);
+    }
   }
 
   function endParagraph(): void {
