@@ -311,6 +311,12 @@ describe('an authorization', () => {
     expect((await fetch(`${server!.url}${back.pathname}${back.search}`)).status).toBe(200);
     await becomes('connected');
     expect(issuer.requests).not.toContain('POST /register');
+    // The name is that of another server by now, with a client of its own: its secret is nothing for the former authorization server.
+    await stop();
+    const other = { url: `${mcp.url}?other`, oauth: { allowPrivate: true, clientId: 'of-other', clientSecret: 'a-secret-of-other' } };
+    await start({ ...config, ...remote(other) });
+    await expect(server!.client.call('mcp.deauthorize', { name: 'far' })).resolves.toEqual({ name: 'far', revoked: false });
+    expect(issuer.requests).not.toContain('POST /revoke');
   });
 });
 

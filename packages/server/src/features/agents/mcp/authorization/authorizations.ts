@@ -183,7 +183,8 @@ export class Authorizations implements Disposable {
     const { grant } = held;
     const server = this.#deps.serverOf(name);
     try {
-      const client = grant.client ?? (server === undefined ? undefined : configuredClient(server.config.oauth));
+      // Another server of the name has another client, which this authorization server must not learn.
+      const client = grant.client ?? (server?.config.url === grant.url ? configuredClient(server.config.oauth) : undefined);
       if (client === undefined) return { revoked: false };
       const fetchFn = this.#fetchFor(server?.config, server?.isFromFile === true);
       return { revoked: await revokeGrant(grant, client, fetchFn) };
