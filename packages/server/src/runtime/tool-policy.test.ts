@@ -21,7 +21,9 @@ const names = (config: AgentConfigInput, origin: TurnOrigin) => selectTools(all,
 
 describe('tool policy', () => {
   it('has no group named like a property of every object', () => {
-    const config = { tools: { profile: 'minimal' as const, allow: ['group:constructor'], deny: ['group:valueOf'.toLowerCase(), 'group:constructor'] } };
+    const config = {
+      tools: { profile: 'minimal' as const, allow: ['group:constructor'], deny: ['group:valueOf'.toLowerCase(), 'group:constructor'] },
+    };
     expect(names(config, 'rpc')).toEqual(['read', 'write']);
   });
 

@@ -19,7 +19,11 @@ export function createProfiles({ db, clock, key }: Pick<Core, 'db' | 'clock'> & 
 }
 
 /** Deletes the profiles of agents that were removed while the daemon was down: a later agent of the same id must not get their logins. */
-export async function removeStaleProfiles({ db, log, agents }: Pick<Core, 'db' | 'log'> & { readonly agents: Pick<AgentsApi, 'find'> }): Promise<void> {
+export async function removeStaleProfiles({
+  db,
+  log,
+  agents,
+}: Pick<Core, 'db' | 'log'> & { readonly agents: Pick<AgentsApi, 'find'> }): Promise<void> {
   try {
     for (const agentId of await db.read(listBrowserProfiles, {})) {
       if (agents.find(agentId) !== undefined) continue;

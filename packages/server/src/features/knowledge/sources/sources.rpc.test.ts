@@ -113,26 +113,32 @@ describe('a knowledge folder', () => {
   });
 
   const isRoot = process.getuid?.() === 0;
-  test.skipIf(isRoot)(`names a folder below it that cannot be read, and keeps its index${isRoot ? ' (skipped: root reads every folder)' : ''}`, async () => {
-    put('wing/locked/inner/ledger.md', 'The ledger lists the brass keys.');
-    put('wing/map.md', 'The map shows the pantry.');
-    await refresh();
-    for (const mode of [0o000, 0o400]) {
-      chmodSync(join(folder(), 'wing/locked'), mode);
-      put('wing/map.md', `The map shows the cellar ${mode}.`);
+  test.skipIf(isRoot)(
+    `names a folder below it that cannot be read, and keeps its index${isRoot ? ' (skipped: root reads every folder)' : ''}`,
+    async () => {
+      put('wing/locked/inner/ledger.md', 'The ledger lists the brass keys.');
+      put('wing/map.md', 'The map shows the pantry.');
       await refresh();
-      expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', failedCount: 2 });
-      expect((await sourceOf('handbook'))?.failed).toContainEqual({ path: 'wing/locked', problem: expect.stringContaining('folder cannot be read') });
-      expect(await texts('map shows the cellar')).toContain(`cellar ${mode}`);
-      expect(await paths('ledger brass keys')).toContain('wing/locked/inner/ledger.md');
-    }
-    chmodSync(join(folder(), 'wing/locked'), 0o700);
-    await refresh();
-    expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 5, failedCount: 1 });
-    rmSync(join(folder(), 'wing'), { recursive: true });
-    await refresh();
-    expect(await sourceOf('handbook')).toMatchObject({ files: 3, failedCount: 1 });
-  });
+      for (const mode of [0o000, 0o400]) {
+        chmodSync(join(folder(), 'wing/locked'), mode);
+        put('wing/map.md', `The map shows the cellar ${mode}.`);
+        await refresh();
+        expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', failedCount: 2 });
+        expect((await sourceOf('handbook'))?.failed).toContainEqual({
+          path: 'wing/locked',
+          problem: expect.stringContaining('folder cannot be read'),
+        });
+        expect(await texts('map shows the cellar')).toContain(`cellar ${mode}`);
+        expect(await paths('ledger brass keys')).toContain('wing/locked/inner/ledger.md');
+      }
+      chmodSync(join(folder(), 'wing/locked'), 0o700);
+      await refresh();
+      expect(await sourceOf('handbook')).toMatchObject({ state: 'ready', files: 5, failedCount: 1 });
+      rmSync(join(folder(), 'wing'), { recursive: true });
+      await refresh();
+      expect(await sourceOf('handbook')).toMatchObject({ files: 3, failedCount: 1 });
+    },
+  );
 
   test('that is not there, or has the home of the gateway in it, is not indexed', async () => {
     expect(await sourceOf('nowhere')).toMatchObject({ state: 'unavailable', files: 0 });
