@@ -254,7 +254,7 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     expect(await panel.count()).toBe(0);
   });
 
-  test('has no serious accessibility findings, and coloured code is no long task', async () => {
+  test('has no serious accessibility findings, and coloured code causes no long task', async () => {
     const code = Array.from({ length: 150 }, (_, at) => `export const value${at} = compute('${at}', ${at}); // line ${at}\n`).join('');
     product.provider.queue(
       { text: 'Ready.' },

@@ -108,7 +108,7 @@ export class ChatStore {
     else await this.#sendNext(thread);
   }
 
-  /** Answers the last question anew in a branch. Returns the reference of the branch; undefined when it begins with the first message. */
+  /** Answers the last question again, in a branch. Returns the reference of the branch; undefined when it begins with the first message. */
   async regenerate(thread: Store<Thread>): Promise<string | undefined> {
     const { ref, messages } = thread.get();
     const last = lastQuestion({ messages });

@@ -8,7 +8,7 @@ const play = (steps: readonly (readonly [kind: string, payload: object, length: 
 test('collects reasoning and calls with their output, each with its duration', () => {
   const items = play([
     ['message:thinking', { delta: 'First ' }, 0],
-    ['message:thinking', { delta: 'look.' }, 0],
+    ['message:thinking', { delta: 'check.' }, 0],
     ['tool:started', about, 5],
     ['tool:output', { ...about, delta: 'a\n' }, 5],
     ['tool:output', { ...about, delta: 'b\n' }, 5],
@@ -17,7 +17,7 @@ test('collects reasoning and calls with their output, each with its duration', (
     ['message:sent', { content: 'x' }, 9],
   ]);
   expect(items).toMatchObject([
-    { kind: 'reasoning', text: 'First look.', startedAtMs: 0, endedAtMs: 2_000, at: 0 },
+    { kind: 'reasoning', text: 'First check.', startedAtMs: 0, endedAtMs: 2_000, at: 0 },
     { kind: 'call', toolName: 'exec', output: 'a\nb\n', outcome: 'ok', durationMs: 30, result: 'a b', at: 5 },
     { kind: 'reasoning', text: 'Then.', endedAtMs: undefined, at: 5 },
   ]);

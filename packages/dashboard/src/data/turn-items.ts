@@ -45,10 +45,10 @@ export interface AnswerPart {
 
 /** Divides an answer at its tool calls and its reasoning. Events and text arrive by different streams, so a call moves to the end of its text. */
 export function partsOf(text: string, items: readonly TurnItem[]): readonly AnswerPart[] {
-  const places = [...Map.groupBy(items, ({ at }) => placeOf(text, at))].toSorted(([a], [b]) => a - b);
-  const [first] = places;
+  const groups = [...Map.groupBy(items, ({ at }) => placeOf(text, at))].toSorted(([a], [b]) => a - b);
+  const [first] = groups;
   const parts: AnswerPart[] = first === undefined || first[0] > 0 ? [{ items: [], text: text.slice(0, first?.[0]) }] : [];
-  for (const [at, [place, there]] of places.entries()) parts.push({ items: there, text: text.slice(place, places[at + 1]?.[0]) });
+  for (const [at, [place, there]] of groups.entries()) parts.push({ items: there, text: text.slice(place, groups[at + 1]?.[0]) });
   return parts;
 }
 

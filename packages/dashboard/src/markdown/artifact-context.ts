@@ -1,4 +1,4 @@
 import { createContext } from 'react';
 
-/** Opens a code block next to the conversation; absent where there is no place for it. */
+/** Opens a code block next to the conversation; absent where it cannot be opened. */
 export const ArtifactContext = createContext<((info: string | undefined, text: string) => void) | undefined>(undefined);

@@ -42,7 +42,7 @@ function fileNameOf(info: string | undefined): string {
   return `code.${type}`;
 }
 
-/** Code with its colours, which arrive when the block is complete and in view; a diagram in place of its source. */
+/** Code with its colours, which arrive when the block is complete and in view; a diagram instead of its source. */
 export function CodeBlock({ info, text, complete }: { readonly info: string | undefined; readonly text: string; readonly complete: boolean }) {
   const name = /^[\w+#.-]{1,24}/.exec(info ?? '')?.[0];
   const isDiagram = name === 'mermaid' && complete;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseMarkdown } from './syntax.ts';
 
-/** Returns the formulas of a text; those on lines of their own are marked with `!`. */
+/** Returns the formulas of a text; those on separate lines are marked with `!`. */
 function formulas(text: string): string[] {
   const found: string[] = [];
   const walk = (value: unknown): void => {
@@ -50,13 +50,13 @@ describe('formulas', () => {
       parseMarkdown(text);
       return performance.now() - from;
     };
-    for (const piece of ['$a ', '\\( ', '$$\n', '[^a ', '\n[^a]: b\n', 'word $5 ', '\\[\n']) expect(time(piece.repeat(20_000))).toBeLessThan(1_500);
+    for (const part of ['$a ', '\\( ', '$$\n', '[^a ', '\n[^a]: b\n', 'word $5 ', '\\[\n']) expect(time(part.repeat(20_000))).toBeLessThan(1_500);
   });
 });
 
 test('footnotes have a label and text; a reference to none stays a reference', () => {
-  const [paragraph, , note, other] = parseMarkdown('One[^1], two[^b c].\n\n[^1]: The *first*\n  goes on\n[^x]: second');
+  const [paragraph, , note, other] = parseMarkdown('One[^1], two[^b c].\n\n[^1]: The *first*\n  continues\n[^x]: second');
   expect(paragraph).toMatchObject({ type: 'paragraph', tokens: [{ text: 'One' }, { type: 'footnoteRef', label: '1' }, { text: ', two[^b c].' }] });
-  expect(note).toMatchObject({ type: 'footnote', label: '1', tokens: [{ text: 'The ' }, { type: 'em' }, { type: 'br' }, { text: 'goes on' }] });
+  expect(note).toMatchObject({ type: 'footnote', label: '1', tokens: [{ text: 'The ' }, { type: 'em' }, { type: 'br' }, { text: 'continues' }] });
   expect(other).toMatchObject({ type: 'footnote', label: 'x', tokens: [{ text: 'second' }] });
 });

@@ -5,7 +5,7 @@ export interface MathToken {
   readonly type: 'math';
   readonly raw: string;
   readonly tex: string;
-  /** On its own lines, instead of inside a sentence. */
+  /** Whether it is on its own lines, instead of inside a sentence. */
   readonly display: boolean;
 }
 

@@ -105,7 +105,7 @@ function ThreadView({
             {
               name: 'rename',
               argument: 'TITLE',
-              text: 'Gives the conversation a title',
+              text: 'Renames the conversation',
               run: (title) => void (title !== '' && runAction(() => client.call('session.update', { conversationRef: ref, title }))),
             },
             {

@@ -2,7 +2,7 @@ import type { QueuedMessage } from '../../data/chat-thread.ts';
 import { plural } from '../../data/format.ts';
 import { Button, IconButton } from '../../ui/parts.tsx';
 
-/** The messages that wait for the running answer. */
+/** Lists the messages that are sent after the running answer. */
 export function QueueList({
   queue,
   running,
