@@ -30,11 +30,12 @@ export const zones: readonly Zone[] = [
     mayEntries: ['@gatehouse/contract/agent-templates', '@gatehouse/contract/channel-setup', '@gatehouse/contract/vendor-list'],
     external: [
       '@dagrejs/dagre',
-      '@mermaid-js/tiny',
+      '@mermaid-js/tiny/*',
       '@tanstack/react-query',
       '@xyflow/react',
       'diff',
       'highlight.js',
+      'highlight.js/*',
       'marked',
       'react',
       'react-dom/client',

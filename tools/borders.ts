@@ -34,7 +34,8 @@ function judge(file: string, zone: Zone, one: Import, entries: Entries): string 
   }
   if (zone.external && !isTest(file)) {
     const name = one.specifier.startsWith('node:') ? 'node:' : one.specifier;
-    if (!zone.external.includes(name)) return `is not a dependency of zone "${zone.name}" (${zone.external.join(', ') || 'none'} allowed)`;
+    const isAllowed = zone.external.some((one) => one === name || (one.endsWith('/*') && name.startsWith(one.slice(0, -1))));
+    if (!isAllowed) return `is not a dependency of zone "${zone.name}" (${zone.external.join(', ') || 'none'} allowed)`;
   }
   return undefined;
 }

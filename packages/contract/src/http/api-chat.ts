@@ -13,9 +13,7 @@ export const ApiChatRequest = once(() =>
       agentId: AgentId.optional().describe('The default agent otherwise.'),
       sessionKey: SessionKey.optional().describe('The conversation of the token otherwise.'),
       conversationRef: ConversationRef.optional().describe('An existing conversation; instead of sessionKey.'),
-      model: ModelName.optional().describe(
-        'Model of this turn, as `provider/model`; that of the agent otherwise. Later turns may use another one.',
-      ),
+      model: ModelName.optional().describe('Model of this turn, as `provider/model`; that of the agent otherwise. Later turns may use another one.'),
       locale: z.string().max(255).optional().describe('Canonical BCP-47 tag, such as `de-CH`; shown to the agent.'),
       attachments: z
         .array(z.strictObject({ mediaId: MediaId }))
