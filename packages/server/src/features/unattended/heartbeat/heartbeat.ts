@@ -147,6 +147,9 @@ class AgentHeartbeats implements Heartbeat {
     const known = await db.read(loadHeartbeats, {});
     for (const state of known.states) this.#states.set(state);
     await this.recover();
+    // Removed while the daemon was down: a later agent of the same id must not get the events of the former one.
+    for (const agentId of new Set([...known.states, ...known.queued].map((one) => one.agentId)))
+      if (agents.find(agentId) === undefined) this.#states.forget(agentId);
     for (const agent of agents.list()) {
       this.#clearStaleStop(agent);
       const { lastRunAtMs, consecutiveErrors } = this.#states.of(agent.id);
