@@ -102,3 +102,9 @@ test('an agent sees its own calls for its own principal, whatever its token may 
   const plain: CallContext = { ...operator, identity: { ...call.identity, scopes: ['rpc'] } };
   expect((await methods['usage.report'](report, plain)).totals.calls).toBe(2);
 });
+
+test('a report that ends soon after the epoch begins with it', async () => {
+  const methods = setUp();
+  const report = { groupBy: ['agent' as const], limit: 10, timeZone: 'UTC', untilMs: 1000 };
+  expect(await methods['usage.report'](report, call)).toMatchObject({ sinceMs: 0, untilMs: 1000 });
+});

@@ -38,7 +38,7 @@ export function createBudgetMethods(deps: {
     'usage.report': async ({ sinceMs, untilMs, timeZone, groupBy, agentId, limit }, call) => {
       // Includes calls made in this millisecond.
       const toMs = untilMs ?? deps.clock.now() + 1;
-      const fromMs = sinceMs ?? toMs - 30 * dayMs;
+      const fromMs = sinceMs ?? Math.max(0, toMs - 30 * dayMs);
       if (fromMs >= toMs) throw new AppError('invalid_params', 'sinceMs: expected a time before untilMs', { param: 'sinceMs' });
       if (toMs - fromMs > 366 * dayMs)
         throw new AppError('invalid_params', 'sinceMs: expected at most 366 days before untilMs', { param: 'sinceMs' });
