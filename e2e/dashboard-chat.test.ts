@@ -24,8 +24,6 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
       startProduct({
         provider: { paceMs: 5 },
         config: {
-          // The queued answers are for the chat alone.
-          models: { titles: false },
           agents: { default: { model: 'local/test-model', tools: { profile: 'coding' } } },
           approvals: {
             approvalCacheMs: 0,

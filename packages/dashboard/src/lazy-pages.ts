@@ -17,34 +17,42 @@ function part<T>(load: () => Promise<T>): () => Promise<T> {
 export const lazyPages = {
   agent: part(() => import('./pages/agent/agent-page.tsx')),
   audit: part(() => import('./pages/audit/audit-page.tsx')),
-  conversation: part(() => import('./pages/chat/conversation-dialog.tsx')),
   browser: part(() => import('./pages/browser/browser-dialog.tsx')),
   channels: part(() => import('./pages/channels/channels-page.tsx')),
-  files: part(() => import('./pages/files/files.ts')),
+  conversation: part(() => import('./pages/chat/conversation-dialog.tsx')),
   evals: part(() => import('./pages/evals/evals-page.tsx')),
+  events: part(() => import('./pages/events/events-page.tsx')),
+  explorer: part(() => import('./pages/explorer/explorer-page.tsx')),
+  files: part(() => import('./pages/files/files.ts')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
   health: part(() => import('./pages/health/health-page.tsx')),
   help: part(() => import('./pages/help/help-page.tsx')),
   inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
   knowledge: part(() => import('./pages/knowledge/knowledge-page.tsx')),
   logs: part(() => import('./pages/logs/logs-page.tsx')),
+  memory: part(() => import('./pages/memory/memory-page.tsx')),
   palette: part(() => import('./palette/palette.tsx')),
   runs: part(() => import('./pages/runs/runs-page.tsx')),
-  start: part(() => import('./pages/start/start-page.tsx')),
   schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
   settings: part(() => import('./pages/settings/settings-page.tsx')),
+  spend: part(() => import('./pages/spend/spend-page.tsx')),
+  start: part(() => import('./pages/start/start-page.tsx')),
+  tokens: part(() => import('./pages/tokens/tokens-page.tsx')),
   traces: part(() => import('./pages/traces/traces-page.tsx')),
   waiting: part(() => import('./pages/waiting/waiting-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
+export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));
 export const ArtifactPanel = lazy(async () => ({ default: (await part(() => import('./pages/chat/artifact-panel.tsx'))()).ArtifactPanel }));
 export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
 export const BrowserDialog = lazy(async () => ({ default: (await lazyPages.browser()).BrowserDialog }));
-export const ConversationDialog = lazy(async () => ({ default: (await lazyPages.conversation()).ConversationDialog }));
 export const ChannelsPage = lazy(async () => ({ default: (await lazyPages.channels()).ChannelsPage }));
+export const ConversationDialog = lazy(async () => ({ default: (await lazyPages.conversation()).ConversationDialog }));
 export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
+export const EventsPage = lazy(async () => ({ default: (await lazyPages.events()).EventsPage }));
+export const ExplorerPage = lazy(async () => ({ default: (await lazyPages.explorer()).ExplorerPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
 export const HealthPage = lazy(async () => ({ default: (await lazyPages.health()).HealthPage }));
 export const HelpPage = lazy(async () => ({ default: (await lazyPages.help()).HelpPage }));
@@ -54,14 +62,16 @@ export const LogsPage = lazy(async () => ({ default: (await lazyPages.logs()).Lo
 export const MadeFiles = lazy(async () => ({ default: (await lazyPages.files()).MadeFiles }));
 export const MadeFilesOfTurn = lazy(async () => ({ default: (await lazyPages.files()).MadeFilesOfTurn }));
 export const MediaPage = lazy(async () => ({ default: (await lazyPages.files()).MediaPage }));
+export const MemoryPage = lazy(async () => ({ default: (await lazyPages.memory()).MemoryPage }));
+export const Palette = lazy(async () => ({ default: (await lazyPages.palette()).Palette }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
-export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
-export const SpeakButton = lazy(async () => ({ default: (await lazyPages.files()).SpeakButton }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
+export const Shortcuts = lazy(async () => ({ default: (await lazyPages.palette()).Shortcuts }));
+export const SpeakButton = lazy(async () => ({ default: (await lazyPages.files()).SpeakButton }));
+export const SpendPage = lazy(async () => ({ default: (await lazyPages.spend()).SpendPage }));
+export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
+export const TokensPage = lazy(async () => ({ default: (await lazyPages.tokens()).TokensPage }));
 export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
 export const WaitingPage = lazy(async () => ({ default: (await lazyPages.waiting()).WaitingPage }));
 export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
-export const Palette = lazy(async () => ({ default: (await lazyPages.palette()).Palette }));
-export const Shortcuts = lazy(async () => ({ default: (await lazyPages.palette()).Shortcuts }));
-export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

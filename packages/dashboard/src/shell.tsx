@@ -7,6 +7,8 @@ import {
   AuditPage,
   ChannelsPage,
   EvalsPage,
+  EventsPage,
+  ExplorerPage,
   GraphsPage,
   HealthPage,
   HelpPage,
@@ -15,13 +17,16 @@ import {
   lazyPages,
   LogsPage,
   MediaPage,
+  MemoryPage,
   PageNotLoaded,
   Palette,
   RunsPage,
   SchedulePage,
   SettingsPage,
   Shortcuts,
+  SpendPage,
   StartPage,
+  TokensPage,
   TracesPage,
   WaitingPage,
   WebhooksPage,
@@ -30,11 +35,6 @@ import { PageLoadFailure } from './page-load-failure.tsx';
 import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
 import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
-import { EventsPage } from './pages/events/events-page.tsx';
-import { ExplorerPage } from './pages/explorer/explorer-page.tsx';
-import { MemoryPage } from './pages/memory/memory-page.tsx';
-import { SpendPage } from './pages/spend/spend-page.tsx';
-import { TokensPage } from './pages/tokens/tokens-page.tsx';
 import { type Shortcut, useShortcuts } from './palette/shortcuts.ts';
 import { mayLeave, navigate, usePath } from './router.ts';
 import { StatusButton } from './status.tsx';
