@@ -159,9 +159,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
   server.on('clientError', (error: Error, socket: Duplex) => answerClientError(error, socket, open.on(socket)));
 
   tokens.onRevoked((tokenId) => {
-    const isGone = tokens.current(tokenId) === undefined;
-    open.endToken(tokenId, isGone);
-    if (isGone) mcp.endToken(tokenId);
+    const current = tokens.current(tokenId);
+    open.endToken(tokenId, current);
+    if (current === undefined) mcp.endToken(tokenId);
   });
 
   function settle(): void {

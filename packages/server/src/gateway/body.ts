@@ -84,6 +84,7 @@ export function readBody(call: HttpCall, limit: number, time: BodyTime = { whole
     };
     const onEnd = (): void => {
       if (settled) return;
+      if (call.endedBy !== undefined) return refuse(call.endedBy);
       settle();
       const [only] = chunks;
       resolve(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, size));

@@ -154,6 +154,12 @@ export class HttpCall {
     this.#gone?.abort(reason);
   }
 
+  /** Why the server ended the call, such as that its token was revoked while its body arrived; undefined when it did not. */
+  get endedBy(): AppError | undefined {
+    const reason: unknown = this.#gone?.signal.reason;
+    return reason instanceof AppError ? reason : undefined;
+  }
+
   /** Ends the call from the server's side: aborts its work and cuts the socket. */
   cut(): void {
     this.#gone?.abort();

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError } from '../kernel/app-error.ts';
+import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import { Roster } from '../kernel/roster.ts';
@@ -42,11 +43,16 @@ export class OpenCalls implements AsyncDisposable {
     return this.#calls.members().filter(({ incoming }) => incoming.socket === socket);
   }
 
-  /** Ends the calls of a token that was revoked or, while `isGone` is false, merely rotated: the work that it started continues. */
-  endToken(tokenId: string, isGone: boolean): void {
+  /**
+   * Ends the calls of a token that was revoked. One that is still valid, `current`, was rotated or grants something else: the work that it
+   * started continues, and a call whose body still arrives has what the token grants now.
+   */
+  endToken(tokenId: string, current: Identity | undefined): void {
+    const isGone = current === undefined;
     const ended = new AppError('unauthenticated', 'The token was revoked or has expired');
     for (const call of this.#calls.members()) {
       if (call.identity?.tokenId !== tokenId) continue;
+      if (!isGone && !call.outgoing.headersSent) call.identity = current;
       // Before the first byte a failure can still be a status.
       if (isGone && !call.outgoing.headersSent) call.abort(ended);
       else if (call.streams && (isGone || !call.endsItself)) call.cutStream(ended);

@@ -41,6 +41,7 @@ export async function* pacedBody(call: HttpCall, { limit, clock }: { readonly li
   let size = 0;
   try {
     for (;;) {
+      if (call.endedBy !== undefined) throw call.endedBy;
       const chunk: Buffer | null = incoming.read();
       if (chunk !== null) {
         came += chunk.length;
