@@ -1,6 +1,7 @@
 import { toFragment } from '../../../kernel/json-fragment.ts';
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import { operation, type OperationCall } from '../../../kernel/db/operation.ts';
@@ -124,6 +125,18 @@ it('keeps a turn running for 30 seconds after its last reader left', async () =>
   expect(turn.signal.aborted).toBe(false);
   clock.advance(1);
   expect(turn.signal.aborted).toBe(true);
+});
+
+it('stops a turn at once when the token that asked for it is gone', async () => {
+  for (const isEarly of [false, true]) {
+    const gone = new AbortController();
+    const asked = ask(`of ${isEarly}`, { signal: gone.signal });
+    if (isEarly) gone.abort(new AppError('unauthenticated', 'The token was revoked or has expired'));
+    const turn = await begun(isEarly ? 2 : 1);
+    if (!isEarly) gone.abort(new AppError('unauthenticated', 'The token was revoked or has expired'));
+    expect(turn.signal.aborted).toBe(true);
+    await asked;
+  }
 });
 
 it('forgets an aborted turn, unless it ran a run-once operation', async () => {

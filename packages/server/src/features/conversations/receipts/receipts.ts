@@ -79,6 +79,13 @@ export function createReceipts(deps: {
       }
       cancel();
     };
+    // Before its turn is admitted, a stop of all turns of the token does not find it.
+    const onEnd = () => {
+      const reason: unknown = call.signal.reason;
+      if (reason instanceof AppError && reason.code === 'unauthenticated') aborter.abort(reason);
+    };
+    if (call.signal.aborted) onEnd();
+    else call.signal.addEventListener('abort', onEnd, { once: true });
     const entry: Running = { run, principalId, aborter, ended: Promise.resolve() };
     running.set(id, entry);
     entry.ended = work();
