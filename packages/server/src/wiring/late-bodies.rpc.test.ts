@@ -21,7 +21,7 @@ async function sendSlowly(
   socket.on('error', () => {});
   const head = `POST ${path} HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${token}\r\ncontent-type: ${type}\r\n${headers}`;
   socket.write(`${head}connection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body.slice(0, -1)}`);
-  // Authenticated as soon as its headers are there; a second request tells that they are.
+  // Authenticated as soon as its headers are there; the answer to a second request shows that they are.
   await server.client.call('system.ping', {});
   await meanwhile();
   socket.write(body.slice(-1));

@@ -177,9 +177,9 @@ export class TokenRegistry implements TokensApi {
       const { expiresAtMs } = entry.record;
       if (expiresAtMs === undefined) continue;
       const leftMs = expiresAtMs - this.#clock.now();
-      const hasJustEnded = leftMs <= 0 && !entry.isOver;
+      const hasExpired = leftMs <= 0 && !entry.isOver;
       entry.isOver = leftMs <= 0;
-      if (hasJustEnded) this.#notify(entry);
+      if (hasExpired) this.#notify(entry);
       sleepMs = Math.min(sleepMs ?? checkMs, leftMs > 0 ? leftMs : checkMs);
     }
     if (sleepMs !== undefined) this.#cancelExpiry = this.#clock.after(sleepMs, () => this.#watchExpiry());

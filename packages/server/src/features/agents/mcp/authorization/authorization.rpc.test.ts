@@ -311,7 +311,7 @@ describe('an authorization', () => {
     expect((await fetch(`${server!.url}${back.pathname}${back.search}`)).status).toBe(200);
     await becomes('connected');
     expect(issuer.requests).not.toContain('POST /register');
-    // The name is that of another server by now, with a separate client: its secret is not meant for the former authorization server.
+    // The name is that of another server by now, with another client, whose secret the former authorization server must not learn.
     await stop();
     const other = { url: `${mcp.url}?other`, oauth: { allowPrivate: true, clientId: 'of-other', clientSecret: 'a-secret-of-other' } };
     await start({ ...config, ...remote(other) });

@@ -28,7 +28,7 @@ export interface ImageVendor extends VendorRow {
   readonly generate: (provider: Provider<ImageEntry>, wish: ImageWish) => Promise<Buffer>;
 }
 
-/** A map: callers choose the model, and objects have inherited properties. */
+/** A map, because callers choose the model: every object has a property "constructor". */
 const googlePrices: ReadonlyMap<string, number> = new Map([
   ['gemini-2.5-flash-image', 0.039],
   ['imagen-4.0-generate-001', 0.04],
