@@ -180,6 +180,15 @@ test('a provider that is set answers at once with its stored key, and its addres
   expect(await listed()).toMatchObject({ baseUrl: other, keys: [{ name: 'MY_BOX_API_KEY' }], models: [{ modelId: 'mock-fast' }] });
 });
 
+test('an id that the configuration refuses is refused before its key is stored', async () => {
+  const provider = { id: 'my.box', type: 'openai-compatible' as const, baseUrl: server.provider.url, key: 'sk-of-the-box' };
+  await expect(server.client.call('providers.set', provider)).rejects.toMatchObject({
+    code: 'invalid_params',
+    message: expect.stringMatching(/^id: /),
+  });
+  expect((await server.client.call('env.list', {})).secrets).toEqual([]);
+});
+
 test('what cannot be set leaves the configuration as it was', async () => {
   const before = server.configuration.readText();
   await expect(server.client.call('providers.set', { id: 'azure', type: 'azure', key: 'sk-new-secret' })).rejects.toMatchObject({

@@ -5,6 +5,7 @@ import type { Edit } from '../../../kernel/config/edit.ts';
 import type { Environment } from '../../../kernel/config/references.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { ConfiguredModels, DescribedProvider } from '../../../llm/create-models.ts';
+import { ProviderId } from '../../../llm/config.ts';
 import { type Trial, trialMessages, type TrialTarget } from '../../../llm/trial.ts';
 import type { ModelWork } from '../../access/budgets/api.ts';
 import type { SecretsApi } from '../../operations/secrets/api.ts';
@@ -85,6 +86,9 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
 
   async function set(params: Params<'providers.set'>, call: CallContext) {
     requireOwner(call, 'change providers', 'id');
+    // Its key is stored before the configuration refuses the id, and under a name that no secret may have.
+    const id = ProviderId.safeParse(params.id);
+    if (!id.success) throw new AppError('invalid_params', `id: ${id.error.issues[0]?.message ?? 'not valid'}`, { param: 'id' });
     const present = find(params.id);
     const keys = present === undefined ? [] : keysOf(present);
     const removed = (params.removeKeys ?? []).map((key) => keyIdOf(params.id, keys, key, 'removeKeys'));
