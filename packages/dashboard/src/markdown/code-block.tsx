@@ -1,12 +1,11 @@
-import { lazy, type RefObject, Suspense, use, useCallback, useEffect, useRef, useState } from 'react';
+import { type RefObject, use, useCallback, useEffect, useRef, useState } from 'react';
 import { artifactKind, namedFile } from '../data/artifacts.ts';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Button } from '../ui/parts.tsx';
 import { saveBlob } from '../ui/save-json.ts';
 import { ArtifactContext } from './artifact-context.ts';
+import { Diagram } from './diagram.tsx';
 import type { Piece } from './highlight.ts';
-
-const Diagram = lazy(async () => ({ default: (await import('./diagram.tsx')).Diagram }));
 
 /** Code whose end has not arrived is coloured when nothing was added to it for this time. */
 const quietMs = 1_000;
@@ -84,9 +83,7 @@ export function CodeBlock({ info, text, complete }: { readonly info: string | un
       {failure !== undefined && <p className="hint code-note">The diagram can't be drawn: {failure}</p>}
       {drawn && inView ? (
         <div className="diagram-scroll" tabIndex={0} role="region" aria-label="Diagram">
-          <Suspense fallback={null}>
-            <Diagram code={text} onFailed={onFailed} />
-          </Suspense>
+          <Diagram code={text} onFailed={onFailed} />
         </div>
       ) : (
         <pre tabIndex={0} dir="ltr" aria-label={name === undefined ? 'Code' : `Code in ${name}`}>

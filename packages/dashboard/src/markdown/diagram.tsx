@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { useStore } from '../data/store.ts';
 import { theme } from '../theme.ts';
-import { type Drawn, drawDiagram } from './diagrams.ts';
+import type { Drawn } from './diagrams.ts';
 
 /** Shows a diagram as a picture; reports when it cannot be drawn. */
 export function Diagram({ code, onFailed }: { readonly code: string; readonly onFailed: (reason: string) => void }) {
@@ -19,7 +19,8 @@ export function Diagram({ code, onFailed }: { readonly code: string; readonly on
       made = URL.createObjectURL(new Blob([drawn.svg], { type: 'image/svg+xml' }));
       setAddress(made);
     };
-    drawDiagram(code, isDark).then(show, (error: unknown) => show({ error: error instanceof Error ? error.message : String(error) }));
+    const drawing = import('./diagrams.ts').then(({ drawDiagram }) => drawDiagram(code, isDark));
+    drawing.then(show, (error: unknown) => show({ error: error instanceof Error ? error.message : String(error) }));
     return () => {
       isWanted = false;
       // The picture is shown until the next one is there.

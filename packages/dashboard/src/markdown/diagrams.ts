@@ -1,5 +1,5 @@
 import mermaidAddress from '@mermaid-js/tiny/dist/mermaid.tiny.js?url';
-import { writeInto } from '../ui/content-frame.tsx';
+import { writeInto } from '../ui/write-into.ts';
 
 /** A drawn diagram, or why it could not be drawn. */
 export type Drawn = { readonly svg: string } | { readonly error: string };

@@ -1,5 +1,4 @@
-import { createElement, type CSSProperties, Fragment, memo, type ReactNode } from 'react';
-import temml from 'temml';
+import { createElement, type CSSProperties, Fragment, memo, type ReactNode, use } from 'react';
 
 /** A node of the converted formula, as far as it is read. */
 interface Node {
@@ -25,22 +24,27 @@ const attributeNames = new Set(
 /** A formula may expand and nest only so far. */
 const maxDepth = 100;
 
-/** Draws a formula as MathML, of React elements: the page may not turn texts into markup, and allows no style attributes. */
-export const Formula = memo(function Formula({ tex, display }: { readonly tex: string; readonly display: boolean }) {
-  return draw(convert(tex, display), 0, 0) ?? <code>{tex}</code>;
-});
+type ToTree = (tex: string, display: boolean) => unknown;
 
-/** The types of the library have it under another name. */
-const toTree: unknown = Reflect.get(temml, '__renderToMathMLTree');
+let loading: Promise<ToTree> | undefined;
 
-function convert(tex: string, display: boolean): unknown {
-  if (typeof toTree !== 'function') return undefined;
-  try {
-    return toTree(tex, { displayMode: display, throwOnError: true, trust: false, maxExpand: 200, maxSize: [50, 50], wrap: 'none' });
-  } catch {
-    return undefined;
-  }
+/** Loads the library with the first formula. Where that fails, formulas stay as they are written. */
+function loadLibrary(): Promise<ToTree> {
+  loading ??= import('./tex.ts').then(
+    ({ toTree }) => toTree,
+    () => () => undefined,
+  );
+  return loading;
 }
+
+/**
+ * Draws a formula as MathML, of React elements: the page may not turn texts into markup, and allows no style attributes. Suspends until
+ * the library is loaded.
+ */
+export const Formula = memo(function Formula({ tex, display }: { readonly tex: string; readonly display: boolean }) {
+  const toTree = use(loadLibrary());
+  return draw(toTree(tex, display), 0, 0) ?? <code>{tex}</code>;
+});
 
 function draw(given: unknown, key: number, depth: number): ReactNode {
   if (typeof given !== 'object' || given === null || depth > maxDepth) return undefined;

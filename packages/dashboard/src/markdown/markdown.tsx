@@ -1,13 +1,12 @@
 import type { Token, Tokens } from 'marked';
-import { lazy, memo, type ReactNode, Suspense, useState } from 'react';
+import { memo, type ReactNode, Suspense, useState } from 'react';
 import { createBlockParser } from './blocks.ts';
 import { CodeBlock } from './code-block.tsx';
+import { Formula } from './formula.tsx';
 import { FootnoteRef, Footnotes, FootnotesOf } from './footnotes.tsx';
 import { PageLink } from '../ui/link.tsx';
 import { citedPage, linkHost, safeLink } from './links.ts';
 import type { AnyToken, FootnoteToken, MathToken } from './syntax.ts';
-
-const Formula = lazy(async () => ({ default: (await import('./formula.tsx')).Formula }));
 
 /** Deeper nesting is rendered as plain text, so that a message can't exhaust the stack. */
 const maxDepth = 24;

@@ -1,7 +1,5 @@
 import { useEffect, useRef } from 'react';
-
-/** The route of the empty page for foreign content: it has its own origin and no network. */
-const framePath = '/frame';
+import { writeInto } from './write-into.ts';
 
 /**
  * Shows a page that nobody has checked, in a frame that can reach neither this page nor a network. Write `html` into it once it is
@@ -15,17 +13,4 @@ export function ContentFrame({ html, title }: { readonly html: string; readonly 
     return undefined;
   }, [html]);
   return <iframe ref={frame} className="content-frame" title={title} sandbox="allow-scripts" referrerPolicy="no-referrer" />;
-}
-
-/** Loads the empty page into a frame, and then its content. Returns a function that cancels it. */
-export function writeInto(frame: HTMLIFrameElement, html: string): () => void {
-  const onLoad = (): void => {
-    // The content loads too.
-    frame.removeEventListener('load', onLoad);
-    // Its origin is opaque, so that no other address than any can be named.
-    frame.contentWindow?.postMessage(html, '*');
-  };
-  frame.addEventListener('load', onLoad);
-  frame.src = framePath;
-  return () => frame.removeEventListener('load', onLoad);
 }
