@@ -30,6 +30,8 @@ export async function buildDashboard({ root, outDir }) {
     renameSync(draft, path);
   }
   const made = new Set(files.map(({ name }) => name));
+  // A page that is too small to be packed now must not be served as it was packed before.
+  for (const name of readdirSync(outDir)) if (isPage(name) && !made.has(name)) rmSync(join(outDir, name), { force: true });
   for (const name of readdirSync(join(outDir, 'assets'))) if (!made.has(`assets/${name}`)) rmSync(join(outDir, 'assets', name), { force: true });
   return files.reduce((sum, { content }) => sum + content.length, 0);
 }
