@@ -44,7 +44,6 @@ export const lazyPages = {
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));
-export const ArtifactPanel = lazy(async () => ({ default: (await part(() => import('./pages/chat/artifact-panel.tsx'))()).ArtifactPanel }));
 export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
 export const BrowserDialog = lazy(async () => ({ default: (await lazyPages.browser()).BrowserDialog }));

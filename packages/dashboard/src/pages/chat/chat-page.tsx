@@ -4,14 +4,14 @@ import { useSession } from '../../data/context.ts';
 import { suggestTitle } from '../../data/conversations.ts';
 import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
-import { ArtifactPanel, BrowserDialog } from '../../lazy-pages.ts';
+import { BrowserDialog } from '../../lazy-pages.ts';
 import { ArtifactContext } from '../../markdown/artifact-context.ts';
 import { navigate } from '../../router.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, IconButton, Skeleton } from '../../ui/parts.tsx';
-import type { OpenArtifact } from './artifact-panel.tsx';
+import { ArtifactPanel, type OpenArtifact } from './artifact-panel.tsx';
 import { BranchSwitch } from './branch-switch.tsx';
 import type { ChatCommand } from './chat-commands.ts';
 import { Composer } from './composer.tsx';
@@ -209,14 +209,12 @@ function ThreadView({
     <ArtifactContext value={openArtifact}>
       {conversation}
       {artifact !== undefined && (
-        <Suspense fallback={null}>
-          <ArtifactPanel
-            open={artifact}
-            messages={messages}
-            onShow={(text) => setArtifact({ info: artifact.info, text })}
-            onClose={() => setArtifact(undefined)}
-          />
-        </Suspense>
+        <ArtifactPanel
+          open={artifact}
+          messages={messages}
+          onShow={(text) => setArtifact({ info: artifact.info, text })}
+          onClose={() => setArtifact(undefined)}
+        />
       )}
     </ArtifactContext>
   );
