@@ -67,6 +67,7 @@ const openToAll: Readonly<Record<string, number>> = {
   '/openrpc.json': 200,
   '/asyncapi.json': 200,
   '/': 200,
+  '/frame': 200,
   // No file has this name; the dashboard's own are known to its page alone.
   '/assets/*file': 404,
   // A state that was not made here is worth nothing, whatever token comes with it.

@@ -27,7 +27,7 @@ export interface ShownRoute {
 }
 
 /** Routes that only browsers use. */
-const hidden: ReadonlySet<string> = new Set(['dashboard', 'dashboardAsset', 'oauthCallback']);
+const hidden: ReadonlySet<string> = new Set(['dashboard', 'dashboardAsset', 'dashboardFrame', 'oauthCallback']);
 
 /** Returns the routes of a document by their families, in its order. */
 export function routesOf(document: OpenApiDocument, lookup: Lookup): readonly ShownRoute[] {
