@@ -182,7 +182,9 @@ export async function useDelegation(
     ['Graphs', 'graph.runs', {}],
     ...['graph.status', 'graph.outputs', 'graph.runDetail'].map((method) => ['Graphs', method, { graphId }] as const),
   ];
-  for (const [name, method, params] of pages) scan(`data of the page ${name}`, JSON.stringify(await page.call(method, params)));
+  // The page names runs by the tasks that agents assigned.
+  for (const [name, method, params] of pages)
+    scan(`data of the page ${name}`, JSON.stringify(await page.call(method, params)), method === 'run.list' ? said : undefined);
   page.close();
   const print = printTo(target, home, scan, unprovoked);
   for (const words of [

@@ -5,7 +5,8 @@ export type Theme = 'system' | 'light' | 'dark';
 const storageKey = 'gatehouse.theme';
 
 function stored(): Theme {
-  const value = localStorage.getItem(storageKey);
+  // Conversations are also rendered where there is no browser, in tests.
+  const value = typeof localStorage === 'undefined' ? null : localStorage.getItem(storageKey);
   return value === 'light' || value === 'dark' ? value : 'system';
 }
 
