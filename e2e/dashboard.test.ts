@@ -706,6 +706,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await using session = await logInTo(own, browser, own.token, {});
       const { page } = session;
       await page.getByRole('button', { name: 'Running' }).waitFor();
+      // The code of the other pages is loaded a few seconds after the login.
+      const loaded = () => page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => /(\w+)-page-/.exec(name)?.[1]));
+      await expect.poll(loaded).toEqual(expect.arrayContaining(['memory', 'spend', 'tokens', 'explorer']));
       await own.daemon.kill();
       await page.getByRole('button', { name: 'No connection' }).waitFor();
       await ask(page, 'Is anybody there?');

@@ -147,7 +147,7 @@ export function sourceStamp() {
     for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) walk(path);
-      else if (/\.(tsx?|css|svg)$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) add(path);
+      else if (/\.(tsx?|css|svg|png|webmanifest)$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) add(path);
     }
   };
   for (const name of ['contract', 'client', 'server', 'cli', 'dashboard']) {

@@ -34,6 +34,7 @@ beforeAll(() => {
     'docs/reference/config.schema.json',
   ])
     cpSync(join(root, name), join(clone, name));
+  cpSync(join(root, 'docs/guide'), join(clone, 'docs/guide'), { recursive: true });
   for (const name of ['contract', 'client', 'server', 'cli', 'dashboard'])
     cpSync(join(root, 'packages', name), join(clone, 'packages', name), { recursive: true, filter: (path) => !path.endsWith('node_modules') });
   // Marks the existing install as the one of the lock file: a separate install would need the registry.
