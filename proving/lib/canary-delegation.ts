@@ -168,9 +168,9 @@ export async function useDelegation(
 
   // Lists of all that: as answers, on the pages Runs and Graphs, and by the commands.
   await until(async () => JSON.stringify(await rpcCall(target, 'inbox.list', {})).includes('An entry of the ledger'), 'no inbox received a result');
-  for (const method of ['inbox.list', 'run.list', 'subagent.status', 'capabilities.introspect', 'obs.audit.query', 'graph.runs', 'graph.list'])
-    await say(method);
+  for (const method of ['inbox.list', 'subagent.status', 'capabilities.introspect', 'obs.audit.query', 'graph.runs', 'graph.list']) await say(method);
   await listen('subagent.list', { recentMinutes: 60 });
+  await listen('run.list', {});
   const page = await openSocket({ port: target.port, token: target.token });
   const pages: readonly (readonly [page: string, method: string, params: object])[] = [
     ['Runs', 'run.list', { limit: 50, state: 'active' }],
