@@ -40,6 +40,11 @@ test('gatehouse call system.ping', async () => {
   expect(JSON.parse(json.stdout)).toMatchObject({ sessions: [], total: 0, limit: 5 });
 });
 
+test('gatehouse filters JSON by --jq', async () => {
+  expect((await gatehouse('call', 'session.list', '--jq', '.sessions, .limit')).stdout).toBe('[]\n50\n');
+  expect((await gatehouse('status', '--jq', '.health.status')).stdout).toBe('ok\n');
+});
+
 test('gatehouse call suggests the nearest method and exits with the usage code', async () => {
   const failure = await gatehouse('call', 'system.pin').catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: 2, stderr: expect.stringContaining('system.ping') });

@@ -293,6 +293,8 @@ async function bundleCommand() {
   const { build: bundle } = await import('esbuild');
   const { outputFiles } = await bundle({
     ...standalone,
+    // A package of the command asks for its folder, and reads nothing there.
+    banner: { js: `${requireBanner}const __dirname = import.meta.dirname;` },
     entryPoints: { cli: 'packages/cli/src/main.ts' },
     splitting: true,
     chunkNames: 'cli-[name]-[hash]',
