@@ -84,7 +84,7 @@ test('the command refuses a home without a key, a key of the environment and an 
 });
 
 describe.skipIf(missingForKeyring.length > 0)(`with a Secret Service${missingForKeyring.map((name) => ` (missing: ${name})`).join('')}`, () => {
-  test('the key moves there and back, also while the daemon runs; a locked keyring stops the start', { timeout: 30_000 }, async () => {
+  test('the key moves there and back, also while the daemon runs; a locked keyring stops the start', { timeout: 120_000 }, async () => {
     await using service = await SecretService.start();
     const { env } = service;
     let before: string;

@@ -100,7 +100,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   await expect.poll(condition, { interval: 25 }).toBe(true);
 }
 
-describe('the first start', { timeout: 30_000 }, () => {
+describe('the first start', { timeout: 120_000 }, () => {
   test('creates a home, prints a line that works when pasted, ends with the address, and stops cleanly', async () => {
     rmSync(home, { recursive: true });
     const daemon = launch({ program: withoutDashboard });
@@ -152,7 +152,7 @@ describe('the first start', { timeout: 30_000 }, () => {
   });
 });
 
-describe('a start that fails exits with a code and a message', { timeout: 30_000 }, () => {
+describe('a start that fails exits with a code and a message', { timeout: 120_000 }, () => {
   test.each([
     [['--prot', '1'], /gatehouse: Unknown option '--prot'/],
     [['--port', '70000'], /gatehouse: --port: expected an integer from 0 to 65535/],
@@ -255,7 +255,7 @@ describe('a start that fails exits with a code and a message', { timeout: 30_000
   });
 });
 
-describe('a running daemon', { timeout: 30_000 }, () => {
+describe('a running daemon', { timeout: 120_000 }, () => {
   /** Accepts every request and answers none. */
   let silent: Server;
   let asked = 0;
