@@ -57,9 +57,15 @@ export async function proveKilledBooks({ broken }: { readonly broken?: string } 
 
   async function killAt(point: KillPoint, begin: (daemon: Daemon) => Promise<unknown>): Promise<void> {
     const daemon = await startDaemon(doomedAt(point));
+    // Records of the killed turn before are stored within a second after the start, and a kill before that would lose them.
+    if (broken === undefined) for (const sessionKey of sessionKeys.slice(0, kills)) await whenExplained(daemon, sessionKey);
     // No answer comes: the kill is first.
     begin(daemon).catch(() => undefined);
     await whenDead(daemon, point);
+  }
+  async function whenExplained(daemon: Daemon, sessionKey: string): Promise<void> {
+    for (const until = performance.now() + withinMs; performance.now() < until; await pause(50))
+      if (Explained.safeParse(await rpcCall(daemon, 'obs.explain', { sessionKey })).success) return;
   }
   const doomedAt = (point: KillPoint) => ({
     home,
