@@ -51,7 +51,7 @@ export async function proveCanaries(options: {
   readonly failures?: boolean;
   /** True takes secrets only through the configuration and through what is delegated. */
   readonly brief?: boolean;
-  readonly broken?: string;
+  readonly broken?: string | readonly string[];
 }): Promise<R27Report> {
   const canaries = createCanaries(randomFrom(options.seed));
   const surfaces = new Set<string>();
