@@ -7,10 +7,10 @@ const seed = freshSeed();
 const chargedAgain = /the turn \S+ charged [2-9] times/;
 
 test.skipIf(onPostgres)('days of jobs, webhooks, chats and heartbeats with all kinds of faults have each effect once', async () => {
-  const { wrong, ...report } = await proveVirtualWeek({ seeds: [seed], daysOf: () => 2 });
+  const { wrong, ...report } = await proveVirtualWeek({ seeds: [seed], daysOf: () => 1 });
   expect(wrong, `seed ${seed}`).toEqual([]);
-  expect(report.occurrences, `seed ${seed}`).toBeGreaterThan(30);
-  expect(report.orders, `seed ${seed}`).toBeGreaterThan(5);
+  expect(report.occurrences, `seed ${seed}`).toBeGreaterThan(12);
+  expect(report.orders, `seed ${seed}`).toBeGreaterThan(2);
 });
 
 test.skipIf(onPostgres)(
