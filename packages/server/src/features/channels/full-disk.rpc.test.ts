@@ -60,7 +60,7 @@ test('a file that the disk has no space for is tried again, then named to the ag
   telegram.chats.say(ada, 'keep this', { file: { kind: 'document', name: 'big.txt', type: 'text/plain', bytes: Buffer.alloc(400_000, 'x') } });
   await expect.poll(tries).toBe(1);
   await later(tries).toBe(2);
-  expect(files()).toEqual(before);
+  await expect.poll(files).toEqual(before);
   expect(asked).toEqual([]);
   await later(said).toEqual(['Read.']);
   expect(tries()).toBe(5);
