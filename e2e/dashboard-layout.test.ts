@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
 import { logInTo, type Tab } from './lib/dashboard.ts';
-import { askToWrite, type FilledProduct, startFilledProduct } from './lib/filled-product.ts';
+import { askToWrite, type FilledProduct, startFilledProduct, watching } from './lib/filled-product.ts';
 import { layoutProblems } from './lib/layout.ts';
 
 const widths = [360, 600, 900, 1280, 1920];
@@ -23,7 +23,7 @@ async function addLongTexts({ product }: FilledProduct): Promise<void> {
   });
   await product.call('memory.store', { content: `${address}${word}`, memoryType: 'semantic', tags: ['t'.repeat(40), 'u'.repeat(40)] });
   await product.call('graph.save', { label: word, nodes: [{ node_id: 'n'.repeat(60), task: address, agent: 'scout' }] });
-  await product.call('session.spawn', { task: `${address} ${word}`, agent: 'scout' });
+  await product.call('session.spawn', { task: `${address} ${word} ${watching}`, agent: 'scout' });
 }
 
 /** Shows another page of the dashboard without loading it again, and waits until it has its contents. */

@@ -65,7 +65,7 @@ async function fillMemory(product: Product): Promise<string> {
   return conversationRef;
 }
 
-const watching = 'Watch the first ten builds and report which are slow.';
+export const watching = 'Watch the first ten builds and report which are slow.';
 const planFile = '# The move\n\n1. Copy the caches\n2. Switch the name\n3. Watch the first ten builds\n';
 
 /** Fills the pages of an agent and of approvals; the calls wait until the product ends. */
