@@ -6,7 +6,7 @@ import { askToWrite, type FilledProduct, startFilledProduct, watching } from './
 import { layoutProblems } from './lib/layout.ts';
 
 const widths = [360, 600, 900, 1280, 1920];
-/** Texts without a space, which do not break by themselves. */
+/** Texts without a space, which wrap only where a style lets them. */
 const word = 'Verwaltungsgerichtsbarkeitsangelegenheit'.repeat(2);
 const address = `https://example.com/${'a-long-path-without-spaces'.repeat(6)}`;
 const agentId = 'a'.repeat(60);

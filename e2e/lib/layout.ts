@@ -19,7 +19,7 @@ export async function layoutProblems(page: Page): Promise<string[]> {
       readonly top: number;
       readonly right: number;
       readonly bottom: number;
-      /** The nearest ancestor that is placed over others, such as a dialog: what it covers is no problem. */
+      /** The nearest ancestor that is placed over others, such as a dialog: what it covers is meant to be covered. */
       readonly layer: Element | null;
     }
     const nameOf = (element: Element, text: string): string =>
