@@ -36,7 +36,7 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
           gateway: { tokens: scopedTokens },
           providers: (url) => ({ other: { type: 'openai-compatible', baseUrl: url, apiKey: 'k', models: [{ id: 'other-model' }] } }),
           agents: { default: { model: 'local/test-model' } },
-          channels: { bot, revoked: { ...bot, token: '4242:another-token' } },
+          channels: { bot, revoked: { ...bot, token: '4242:another-token' }, away: { ...bot, apiUrl: 'http://127.0.0.1:9' } },
           mcp: { servers: { broken: { transport: 'http', url: 'http://127.0.0.1:9/mcp', allowPrivate: true } } },
           webhooks: { mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'BAD build {{number}}', secret }] },
         },
@@ -131,12 +131,16 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
 
       // A channel, whose platform refuses the token.
       await page.goto(`${product.url}/channels`);
-      const channel = page.getByRole('list', { name: 'Channels' }).getByRole('listitem').filter({ hasText: 'revoked' });
+      const channels = page.getByRole('list', { name: 'Channels' });
+      const channel = channels.getByRole('listitem').filter({ hasText: 'revoked' });
       await channel.getByText('refused', { exact: true }).waitFor();
       await channel
         .getByRole('status')
         .getByText(/Unauthorized|token/)
         .waitFor();
+
+      // A channel whose platform does not answer says when it is tried again.
+      await channels.getByRole('listitem').filter({ hasText: 'away' }).getByText(/Next try at/).waitFor();
 
       // A message of a chat whose turn failed.
       telegram.chats.say({ id: 1001, first_name: 'Ada' }, 'BAD message');
@@ -144,6 +148,8 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       await incoming.getByText('failed', { exact: true }).waitFor();
       const toConversation = incoming.getByRole('link', { name: /^cv_/ });
       await reaches(page, '/channels', [incoming.locator('summary'), toConversation, page.getByRole('link', { name: 'Trace of message 1' })]);
+      const failed = page.getByRole('list', { name: 'Traces' }).getByRole('link').first();
+      await reaches(page, '/channels', [page.getByRole('link', { name: 'Failed turns of bot' }), failed]);
 
       // An answer that was not delivered.
       telegram.chats.say({ id: 1002, first_name: 'Eve' }, 'hello');
@@ -158,6 +164,9 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
       // An MCP server.
       await page.goto(`${product.url}/agents/default/mcp`);
       await page.getByText('No answer from 127.0.0.1:9').first().waitFor();
+      await page.getByRole('link', { name: 'Failed turns with tools of broken' }).click();
+      await page.getByText('No traces').waitFor();
+      expect(await page.getByLabel('Condition').inputValue()).toBe('tool ~ "mcp__broken--" and toolErrors > 0');
       expect(complaints.filter((one) => !one.startsWith('Applying inline style') && !/status of [45]/.test(one))).toEqual([]);
     });
   });

@@ -170,7 +170,7 @@ const timeOf = (atMs: number | null): string | undefined => (atMs === null ? und
 
 function channelTable({ channels }: Result<'channels.health'>): string {
   return renderTable(
-    ['Channel', 'Type', 'State', 'Alive', 'Message in', 'Message out', 'Error'],
+    ['Channel', 'Type', 'State', 'Alive', 'Message in', 'Message out', 'Next try', 'Error'],
     channels.map((one) => [
       one.channelInstanceId,
       one.channelType,
@@ -178,6 +178,7 @@ function channelTable({ channels }: Result<'channels.health'>): string {
       timeOf(one.lastCheckedAt),
       timeOf(one.lastMessageAt),
       timeOf(one.lastSentAt),
+      timeOf(one.retryAt),
       one.error === null ? undefined : plainText(one.error),
     ]),
   );
@@ -219,13 +220,14 @@ function messageTable({ messages }: Result<'channels.messages'>): string {
 function deliveryTable({ deliveries }: Result<'delivery.list'>): string {
   if (deliveries.length === 0) return 'No messages.';
   return renderTable(
-    ['Created', 'Channel', 'To', 'State', 'Tries', 'Error', 'Message', 'Id'],
+    ['Created', 'Channel', 'To', 'State', 'Tries', 'Next try', 'Error', 'Message', 'Id'],
     deliveries.map((one) => [
       renderTime(one.createdAt),
       one.endpoint.channelInstanceId,
       plainText(one.endpoint.conversationId),
       one.state,
       one.attempts,
+      one.state === 'pending' && one.attempts > 0 ? timeOf(one.notBefore) : undefined,
       one.error === null ? undefined : plainText(one.error),
       shorten(one.text, textLength),
       one.deliveryId,

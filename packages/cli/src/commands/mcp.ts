@@ -135,21 +135,23 @@ function collect(value: string, before: readonly string[]): string[] {
 function serverTable({ servers }: Result<'mcp.list'>): string {
   if (servers.length === 0) return 'No MCP servers.';
   return renderTable(
-    ['Name', 'Transport', 'From', 'State', 'Tools', 'Last response', 'Error'],
-    servers.map(({ name, transport, source, status, toolCount, lastHealthCheck, error }) => [
+    ['Name', 'Transport', 'From', 'State', 'Tools', 'Last response', 'Next try', 'Error'],
+    servers.map(({ name, transport, source, status, toolCount, lastHealthCheck, retryAt, error }) => [
       name,
       transport,
       source === 'config' ? 'config.yaml' : 'stored',
       status.replaceAll('_', ' '),
       toolCount,
       lastHealthCheck === null ? undefined : renderTime(lastHealthCheck),
+      retryAt === undefined ? undefined : renderTime(retryAt),
       error,
     ]),
   );
 }
 
 function statusText(server: Result<'mcp.status'>): string {
-  const { name, transport, status, address, serverVersion, error, reconnectAttempt, maxReconnectAttempts, tools, droppedTools, agents } = server;
+  const { name, transport, status, address, serverVersion, error, retryAt, reconnectAttempt, maxReconnectAttempts, tools, droppedTools, agents } =
+    server;
   const facts = renderColumns([
     ['server', name],
     ['state', status.replaceAll('_', ' ')],
@@ -160,6 +162,7 @@ function statusText(server: Result<'mcp.status'>): string {
     ['agents', agents === undefined ? 'all' : agents.join(', ')],
     ['attempts', `${reconnectAttempt} of ${maxReconnectAttempts}`],
     ['error', error],
+    ['next try', retryAt === undefined ? undefined : renderTime(retryAt)],
   ]);
   const rows = tools.map((tool) => [
     tool.callableName,

@@ -16,9 +16,10 @@ const waitsFor: Readonly<Record<Waiting['kind'], string>> = {
 export function causeNote({ cause, waiting }: { readonly cause?: string | undefined; readonly waiting?: Waiting | undefined }): string | undefined {
   if (cause !== undefined) return `cause: ${cause}`;
   if (waiting === undefined) return undefined;
-  const { kind, untilMs, approvalId, cause: why } = waiting;
+  const { kind, untilMs, retryAtMs, approvalId, cause: why } = waiting;
   const what = approvalId === undefined ? waitsFor[kind] : `${waitsFor[kind]} (${approvalId})`;
-  return `waiting for ${what} until ${renderTime(untilMs)}${why === undefined ? '' : `: ${why}`}`;
+  const next = retryAtMs === undefined ? '' : `, next try at ${renderTime(retryAtMs)}`;
+  return `waiting for ${what} until ${renderTime(untilMs)}${next}${why === undefined ? '' : `: ${why}`}`;
 }
 
 /** Returns a status with the calls that were not approved: "completed, 2 effects refused". */

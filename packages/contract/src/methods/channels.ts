@@ -39,6 +39,9 @@ const ChannelHealth = once(() =>
       lastMessageAt: EpochMs.nullable().describe('The last message that was taken in.'),
       lastSentAt: EpochMs.nullable().describe('The last message that the platform accepted.'),
       error: z.string().nullable().describe('Why the connection ended last.'),
+      retryAt: EpochMs.nullable().describe(
+        'When it connects again; null while it is connected, or when no try is made before a change or a restart.',
+      ),
       stateChangedAt: EpochMs,
       consecutiveFailures: z.int().min(0),
       activeRuns: z.int().min(0).describe('Messages whose turn waits or runs.'),
@@ -194,6 +197,7 @@ export const channels = {
               lastMessageAt: null,
               lastSentAt: null,
               error: null,
+              retryAt: null,
               stateChangedAt: 1790000000000,
               consecutiveFailures: 0,
               activeRuns: 0,

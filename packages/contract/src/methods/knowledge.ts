@@ -51,6 +51,7 @@ export const knowledge = {
               .describe('`unavailable`: the folder or site is not there now; what was indexed stays.'),
             problem: z.string().optional(),
             checkedAt: EpochMs.nullable(),
+            nextCheckAt: EpochMs.optional().describe('When it is compared again; a folder that changes, earlier.'),
             files: z.int().min(0),
             passages: z.int().min(0),
             bytes: z.int().min(0),

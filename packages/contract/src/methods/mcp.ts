@@ -82,6 +82,7 @@ const row = once(() => ({
   generation: z.int().min(0).describe('Incremented by each attempt to connect.'),
   agents: z.array(AgentId).optional().describe('The only agents that see its tools; all when absent.'),
   error: z.string().optional(),
+  retryAt: EpochMs.optional().describe('When it is tried again; absent when no try is due.'),
   authorization: Authorization().optional().describe('Absent when the server has asked for none.'),
   capabilities: z.array(z.string()).optional().describe('Names of its declared capabilities.'),
   serverVersion: z.strictObject({ name: z.string(), version: z.string() }).optional().describe('As reported by the server.'),

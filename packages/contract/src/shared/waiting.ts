@@ -31,6 +31,7 @@ export const WorkWaiting = once(() =>
         ),
       sinceMs: EpochMs,
       untilMs: EpochMs.describe('The end of the wait.'),
+      retryAtMs: EpochMs.optional().describe('For kind `provider`: when it is tried again at the latest; it is earlier when the provider answers.'),
       approvalId: z.string().optional().describe('For kind `approval`.'),
       cause: z.string().optional().describe("The provider's own sentence; for tokens with scope `admin` only."),
     })

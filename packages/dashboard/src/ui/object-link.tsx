@@ -72,3 +72,12 @@ export function TraceLink({
     </PageLink>
   );
 }
+
+/** A link to the list of the traces that meet a condition of `obs.trace.search`. */
+export function FailedTraces({ where, label }: { readonly where: string; readonly label: string }) {
+  return (
+    <PageLink to={`/traces/where/${encodeURIComponent(where)}`} label={label}>
+      Failed turns
+    </PageLink>
+  );
+}

@@ -2,6 +2,7 @@ import type { WorkWaiting } from '@gatehouse/contract';
 import { dateTime, plural } from '../data/format.ts';
 import { PageLink } from './link.tsx';
 import { Badge } from './parts.tsx';
+import { NextTry } from './when.tsx';
 
 const waitLabels = {
   provider: 'waiting for the model provider',
@@ -19,6 +20,18 @@ export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined
     <span title={`Until ${dateTime(untilMs)}${cause === undefined ? '' : `: ${cause}`}`}>
       {approvalId === undefined ? badge : <PageLink to={`/waiting/${approvalId}`}>{badge}</PageLink>}
     </span>
+  );
+}
+
+/** Says why a run waits, and when it is tried again; shows nothing when both are unknown. */
+export function WaitingReason({ waiting }: { readonly waiting: WorkWaiting | undefined }) {
+  if (waiting === undefined || (waiting.cause === undefined && waiting.retryAtMs === undefined)) return null;
+  const { cause, retryAtMs, untilMs } = waiting;
+  return (
+    <p className="waiting-reason">
+      {cause !== undefined && <span dir="auto">{cause}</span>} {retryAtMs !== undefined && <NextTry atMs={retryAtMs} />}
+      <span className="hint">{` Waits until ${dateTime(untilMs)} at most.`}</span>
+    </p>
   );
 }
 

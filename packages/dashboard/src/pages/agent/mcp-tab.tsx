@@ -5,7 +5,9 @@ import { ago, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Confirm, Dialog } from '../../ui/dialog.tsx';
+import { FailedTraces } from '../../ui/object-link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { NextTry } from '../../ui/when.tsx';
 import { AuthorizeDialog } from './mcp-authorize-dialog.tsx';
 import { ConnectDialog } from './mcp-connect-dialog.tsx';
 
@@ -160,7 +162,14 @@ function ServerRow({
         <button type="button" className="row-title link-like mono" onClick={onShow}>
           {name}
         </button>
-        {server.error !== undefined && <p className="snippet">{server.error}</p>}
+        {server.error !== undefined && (
+          <p className="snippet">
+            {server.error} {server.retryAt !== undefined && <NextTry atMs={server.retryAt} />}
+          </p>
+        )}
+        <p>
+          <FailedTraces where={`tool ~ "mcp__${name}--" and toolErrors > 0`} label={`Failed turns with tools of ${name}`} />
+        </p>
       </div>
       <div className="row-facts">
         <Badge>{transport}</Badge>
@@ -237,7 +246,9 @@ function ServerDialog({ name, onClose }: { readonly name: string; readonly onClo
               {server.error !== undefined && (
                 <>
                   <dt>Error</dt>
-                  <dd>{server.error}</dd>
+                  <dd>
+                    {server.error} {server.retryAt !== undefined && <NextTry atMs={server.retryAt} />}
+                  </dd>
                 </>
               )}
               <dt>Attempts</dt>

@@ -5,7 +5,9 @@ import { ago, dateTime, plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { spanText } from '../../ui/elapsed.tsx';
+import { FailedTraces } from '../../ui/object-link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { NextTry } from '../../ui/when.tsx';
 import { channelEvents } from './channel-events.ts';
 import { AddChannel } from './add-channel.tsx';
 import { ChannelSettings } from './channel-settings.tsx';
@@ -92,6 +94,7 @@ function ChannelRow({ channel, onChanged, onEdit }: RowProps) {
     channelType,
     state,
     error: cause,
+    retryAt,
     lastMessageAt,
     lastSentAt,
     activeRuns,
@@ -124,7 +127,14 @@ function ChannelRow({ channel, onChanged, onEdit }: RowProps) {
             >{` · ${plural(count, 'message')} without a turn`}</span>
           )}
         </p>
-        {cause !== null && <p role="status">{cause}</p>}
+        {cause !== null && (
+          <p role="status">
+            {cause} {retryAt !== null && <NextTry atMs={retryAt} />}
+          </p>
+        )}
+        <p>
+          <FailedTraces where={`chat = "${name}" and error`} label={`Failed turns of ${name}`} />
+        </p>
         {error !== undefined && <Failure error={error} />}
       </div>
       <div className="row-facts">

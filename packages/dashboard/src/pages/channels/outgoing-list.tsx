@@ -5,6 +5,7 @@ import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Empty, Failure, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { NextTry } from '../../ui/when.tsx';
 import { channelEvents } from './channel-events.ts';
 
 type Delivery = Result<'delivery.list'>['deliveries'][number];
@@ -56,7 +57,7 @@ export function OutgoingList() {
 function Outgoing({ delivery, onChanged }: { readonly delivery: Delivery; readonly onChanged: () => void }) {
   const { client } = useSession();
   const { busy, error, run } = useAction();
-  const { deliveryId, endpoint, state, text, part, parts, attempts, error: cause, createdAt, turnId } = delivery;
+  const { deliveryId, endpoint, state, text, part, parts, attempts, error: cause, createdAt, notBefore, turnId } = delivery;
   const decide = (decision: () => Promise<unknown>) => () =>
     run(async () => {
       await decision();
@@ -83,7 +84,9 @@ function Outgoing({ delivery, onChanged }: { readonly delivery: Delivery; readon
           {cause !== null && (
             <>
               <dt>Cause</dt>
-              <dd>{cause}</dd>
+              <dd>
+                {cause} {state === 'pending' && notBefore !== null && <NextTry atMs={notBefore} />}
+              </dd>
             </>
           )}
           {turnId !== null && (

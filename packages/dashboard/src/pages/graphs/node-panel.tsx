@@ -11,7 +11,7 @@ import { useInView } from './use-in-view.ts';
 import { NodeAttempts } from './node-attempts.tsx';
 import { spentText } from '../runs/labels.ts';
 import { nodeStanding, typeNames } from './labels.ts';
-import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
+import { EffectsRefused, Waiting, WaitingReason } from '../../ui/waiting.tsx';
 
 /** Shows the details and the output of one node of a run. */
 export function NodePanel({
@@ -47,6 +47,7 @@ export function NodePanel({
         {spent !== '' && <span>{spent}</span>}
         {runId !== undefined && rootRunId !== undefined && <TraceLink reference={rootRunId} within={runId} label={`Trace of ${nodeId}`} />}
       </p>
+      <WaitingReason waiting={node.waiting} />
       {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
       {error !== undefined && (
         <Notice tone="bad">

@@ -9,6 +9,7 @@ import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
+import { NextTry } from '../../ui/when.tsx';
 
 type Source = Result<'knowledge.list'>['sources'][number];
 
@@ -70,7 +71,7 @@ function Sources() {
 function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly onRefreshed: () => void }) {
   const { client, admin } = useSession();
   const { busy, error, run } = useAction();
-  const { agentId, name, folder, site, trusted, state, problem, checkedAt, files, passages, more, failedCount, failed } = source;
+  const { agentId, name, folder, site, trusted, state, problem, checkedAt, nextCheckAt, files, passages, more, failedCount, failed } = source;
   return (
     <article className="card" aria-label={`${name} of ${agentId}`}>
       <header className="facts-line">
@@ -82,7 +83,11 @@ function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly
       <p className="mono cut" title={folder ?? site}>
         {folder ?? site}
       </p>
-      {problem !== undefined && <p className="bad-text">{problem}</p>}
+      {problem !== undefined && (
+        <p className="bad-text">
+          {problem} {nextCheckAt !== undefined && <NextTry atMs={nextCheckAt} />}
+        </p>
+      )}
       <p className="hint">
         {plural(files, 'file')}, {plural(passages, 'passage')}, {bytes(source.bytes)}
         {checkedAt !== null && (

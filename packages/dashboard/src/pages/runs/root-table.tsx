@@ -6,7 +6,7 @@ import { Elapsed } from '../../ui/elapsed.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
-import { Waiting } from '../../ui/waiting.tsx';
+import { Waiting, WaitingReason } from '../../ui/waiting.tsx';
 import { When } from '../../ui/when.tsx';
 import { originLabels, rootTones, shortId } from './labels.ts';
 import type { RootRun } from './run-state.ts';
@@ -130,7 +130,7 @@ function Task({
   readonly isOpen: boolean;
   readonly onToggle: (rootRunId: string, open: boolean) => void;
 }) {
-  const { rootRunId, agentId, origin, conversationRef, runs, graphs, task, cause } = root;
+  const { rootRunId, agentId, origin, conversationRef, runs, graphs, task, cause, waiting } = root;
   const title = useConversationTitle(conversationRef ?? undefined);
   const id = shortId(rootRunId);
   const name = task ?? title ?? `${agentId}, started by ${originLabels[origin]}`;
@@ -161,6 +161,7 @@ function Task({
             {cause}
           </p>
         )}
+        <WaitingReason waiting={waiting} />
         <p className="hint facts-line">
           {counts.length > 0 && <span>{counts.join(', ')}</span>}
           <TraceLink reference={rootRunId} label={`Trace of ${id}`} />

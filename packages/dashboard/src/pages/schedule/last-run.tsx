@@ -1,6 +1,6 @@
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge } from '../../ui/parts.tsx';
-import { Waiting } from '../../ui/waiting.tsx';
+import { Waiting, WaitingReason } from '../../ui/waiting.tsx';
 import { When } from '../../ui/when.tsx';
 import { runTones, type Run } from './labels.ts';
 
@@ -15,6 +15,7 @@ export function LastRun({ run: { status, startedAtMs, workKind, rootRunId, error
         <When atMs={startedAtMs} />
         {workKind === 'agent_turn' && <TraceLink reference={rootRunId} />}
       </p>
+      <WaitingReason waiting={waiting} />
       {status === 'failed' && why !== undefined && (
         <p className="bad-text" dir="auto">
           {why}

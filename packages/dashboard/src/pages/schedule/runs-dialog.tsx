@@ -6,7 +6,7 @@ import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
 import type { Job } from './job-draft.ts';
 import { gateLabels, runTones, type Run } from './labels.ts';
 import { TraceLink } from '../../ui/object-link.tsx';
-import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
+import { EffectsRefused, Waiting, WaitingReason } from '../../ui/waiting.tsx';
 
 const shown = 50;
 
@@ -76,6 +76,7 @@ function RunRow({ run }: { readonly run: Run }) {
         {errorKind !== undefined && <span className="mono">{errorKind}</span>}
         {run.workKind === 'agent_turn' && <TraceLink reference={run.rootRunId} />}
       </div>
+      <WaitingReason waiting={waiting} />
       {reason !== undefined && <p>{reason}</p>}
       {cause !== undefined && <p dir="auto">{cause}</p>}
       {wakeGate !== undefined && (

@@ -23,12 +23,12 @@ const pageSize = 100;
 const maxRows = 1000;
 
 /** Finds traces; a token without the scope admin opens one by an id. */
-export function TraceList() {
+export function TraceList({ initialWhere }: { readonly initialWhere: string }) {
   const { admin } = useSession();
   return (
     <Page title="Traces" lead="What each turn did, step by step: model calls, tools, tokens, cost and errors.">
       <OpenById />
-      {admin && <Found />}
+      {admin && <Found initialWhere={initialWhere} />}
     </Page>
   );
 }
@@ -57,14 +57,14 @@ function OpenById() {
   );
 }
 
-function Found() {
+function Found({ initialWhere }: { readonly initialWhere: string }) {
   const { client } = useSession();
   const [since, setSince] = useState<string>('24h');
   const [agentId, setAgentId] = useState<string>();
   const [kind, setKind] = useState('');
   const [outcome, setOutcome] = useState('');
-  const [condition, setCondition] = useState('');
-  const [asked, setAsked] = useState('');
+  const [condition, setCondition] = useState(initialWhere);
+  const [asked, setAsked] = useState(initialWhere);
   const [limit, setLimit] = useState(pageSize);
   const where = [
     agentId !== undefined && `agent = "${agentId}"`,

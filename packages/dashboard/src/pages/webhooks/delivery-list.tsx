@@ -7,7 +7,7 @@ import { Confirm } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { ObjectLink, TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
-import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
+import { EffectsRefused, Waiting, WaitingReason } from '../../ui/waiting.tsx';
 
 type Delivery = Result<'webhooks.deliveries'>['deliveries'][number];
 
@@ -163,6 +163,7 @@ function DeliveryRow({ delivery, isOpen, onReplay }: { readonly delivery: Delive
       </summary>
       <div>
         <pre className="raw-text">{message}</pre>
+        <WaitingReason waiting={waiting} />
         <dl className="facts">
           {fact('Received', `${dateTime(receivedAt)}, ${bytes(delivery.bodyBytes)}`)}
           {delivery.endedAt !== null && fact('Ended', dateTime(delivery.endedAt))}

@@ -145,7 +145,7 @@ test('a token that is revoked stops the channel with the reason', async () => {
   hs.revoke(gate.token);
   const record = () =>
     client.call('channels.health', {}).then(({ channels }) => channels.find(({ channelInstanceId }) => channelInstanceId === 'home'));
-  await expect.poll(record).toMatchObject({ state: 'unauthorized', error: expect.stringContaining('M_UNKNOWN_TOKEN') });
+  await expect.poll(record).toMatchObject({ state: 'unauthorized', error: expect.stringContaining('M_UNKNOWN_TOKEN'), retryAt: null });
 });
 
 test('an answer is shown while it is written, and becomes one message', async () => {

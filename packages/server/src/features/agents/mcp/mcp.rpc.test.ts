@@ -102,6 +102,8 @@ describe('servers of config.yaml', () => {
     await expect
       .poll(async () => Object.fromEntries((await client.call('mcp.list', {})).servers.map(({ name, status }) => [name, status])))
       .toEqual({ gone: 'reconnecting', off: 'disconnected', slow: 'connecting' });
+    const [gone] = (await client.call('mcp.list', {})).servers;
+    expect(gone).toMatchObject({ name: 'gone', error: expect.stringContaining('127.0.0.1:9'), retryAt: expect.any(Number) });
   });
 });
 
@@ -338,6 +340,8 @@ describe('a connection', () => {
     await expect
       .poll(async () => client.call('mcp.status', { name: 'local' }))
       .toMatchObject({ status: 'error', toolCount: 0, error: expect.any(String) });
+    // No try is due.
+    expect(await client.call('mcp.status', { name: 'local' })).not.toHaveProperty('retryAt');
     mcp.intercept = undefined;
     await expect(client.call('mcp.reconnect', { name: 'local' })).resolves.toMatchObject({ status: 'connected', toolCount: 1 });
   });

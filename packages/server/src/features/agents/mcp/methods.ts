@@ -185,6 +185,7 @@ function rowOf({ name, source, config, managed, enabled }: Server, views: Views)
     generation: view.generation,
     ...(config.agents !== undefined && { agents: config.agents }),
     ...(view.error !== undefined && { error: view.error }),
+    ...(view.retryAtMs !== undefined && { retryAt: view.retryAtMs }),
     ...(authorization !== undefined && { authorization }),
     ...(view.facts !== undefined && { capabilities: [...view.facts.capabilities] }),
     ...(view.facts?.serverVersion !== undefined && { serverVersion: view.facts.serverVersion }),

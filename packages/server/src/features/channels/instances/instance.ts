@@ -45,6 +45,8 @@ export class Instance {
   account: string | undefined;
   failures = 0;
   connects = 0;
+  /** The next try to connect, while it waits for that. */
+  retryAtMs: number | undefined;
   readonly dropped = new Map<string, number>();
   readonly #deps: InstanceDeps;
   readonly #ending = new AbortController();
@@ -96,7 +98,9 @@ export class Instance {
       while (!signal.aborted) {
         const pauseMs = await this.#connect(platform, sender);
         if (pauseMs === undefined) return;
+        this.retryAtMs = clock.now() + pauseMs;
         await sleep(clock, pauseMs, signal);
+        this.retryAtMs = undefined;
       }
     } catch (error) {
       log.error({ err: error, instance: this.name }, 'A channel failed');

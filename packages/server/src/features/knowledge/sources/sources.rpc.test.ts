@@ -141,7 +141,7 @@ describe('a knowledge folder', () => {
   );
 
   test('that is not there, or has the home of the gateway in it, is not indexed', async () => {
-    expect(await sourceOf('nowhere')).toMatchObject({ state: 'unavailable', files: 0 });
+    expect(await sourceOf('nowhere')).toMatchObject({ state: 'unavailable', files: 0, nextCheckAt: expect.any(Number) });
     expect(await sourceOf('home')).toMatchObject({ state: 'unavailable', problem: expect.stringContaining('home folder of the gateway'), files: 0 });
   });
 

@@ -163,7 +163,7 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
         sourcesOf(reached).map(async (wanted) => {
           const { name, folder, site, trusted } = wanted.source;
           const sum = sums.find((one) => one.agentId === wanted.agentId && one.source === name && one.place === placeOf(wanted.source));
-          const { state, problem, checkedAtMs, more } = sync.statusOf(wanted);
+          const { state, problem, checkedAtMs, nextCheckAtMs, more } = sync.statusOf(wanted);
           const failed =
             sum === undefined || sum.failed === 0
               ? []
@@ -177,6 +177,7 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
             state,
             ...(problem !== undefined && { problem }),
             checkedAt: checkedAtMs ?? null,
+            ...(nextCheckAtMs !== undefined && { nextCheckAt: nextCheckAtMs }),
             files: sum?.files ?? 0,
             passages: sum?.passages ?? 0,
             bytes: sum?.bytes ?? 0,

@@ -21,6 +21,8 @@ export interface SourceStatus {
   readonly problem?: string | undefined;
   readonly checkedAtMs?: number | undefined;
   readonly more?: boolean | undefined;
+  /** The next comparison; none while it is being indexed. */
+  readonly nextCheckAtMs?: number | undefined;
 }
 
 interface SyncDeps {
@@ -72,7 +74,11 @@ export class KnowledgeSync implements AsyncDisposable {
   }
 
   statusOf(wanted: Wanted): SourceStatus {
-    return this.#tended.get(keyOf(wanted))?.status ?? { state: 'waiting' };
+    const tended = this.#tended.get(keyOf(wanted));
+    if (tended === undefined) return { state: 'waiting' };
+    const { clock } = this.#deps;
+    const nextCheckAtMs = tended.dueMs === Infinity ? undefined : Math.round(clock.now() + Math.max(0, tended.dueMs - clock.monotonic()));
+    return { ...tended.status, nextCheckAtMs };
   }
 
   /** Compares with the configuration, and indexes what is due. */

@@ -25,6 +25,7 @@ export interface ServerView {
   readonly reconnectAttempt: number;
   readonly lastAnswerAtMs: number | null;
   readonly error?: string;
+  readonly retryAtMs?: number;
   readonly facts?: ServerFacts;
   readonly tools: readonly McpTool[];
   readonly droppedTools: number;
@@ -57,7 +58,7 @@ export class ManagedServer implements AsyncDisposable {
   /** Aborted by each `disconnect`. */
   #wanted: AbortController | undefined;
   #connecting: { readonly until: AbortController; readonly done: Promise<void> } | undefined;
-  #cancelRetry: (() => void) | undefined;
+  #nextTry: { readonly atMs: number; readonly cancel: () => void } | undefined;
   #cancelSteady: (() => void) | undefined;
 
   constructor(deps: ManagedServerDeps) {
@@ -79,6 +80,7 @@ export class ManagedServer implements AsyncDisposable {
       reconnectAttempt: attempt,
       lastAnswerAtMs: this.#lastAnswerAtMs,
       ...(error !== undefined && { error }),
+      ...(this.#nextTry !== undefined && { retryAtMs: this.#nextTry.atMs }),
       ...(this.#facts !== undefined && { facts: this.#facts }),
       tools: this.#tools.all,
       droppedTools: this.#tools.dropped,
@@ -88,15 +90,14 @@ export class ManagedServer implements AsyncDisposable {
   /** Connects, or awaits the attempt in progress; does nothing when connected. Later losses are repaired until `disconnect`. */
   async connect(): Promise<void> {
     if (this.#connection !== undefined) return;
-    this.#cancelRetry?.();
-    this.#cancelRetry = undefined;
+    this.#cancelTry();
     const repairs = this.#connecting !== undefined;
     if (!repairs) this.#apply({ kind: 'requested' });
     try {
       await this.#attempt((this.#wanted ??= new AbortController()));
     } catch (reason) {
       // The caller gets the error, and nothing retries: tools that nobody can call are not listed.
-      if (!repairs && this.#connection === undefined && this.#cancelRetry === undefined) this.#tools.clear();
+      if (!repairs && this.#connection === undefined && this.#nextTry === undefined) this.#tools.clear();
       throw reason;
     }
   }
@@ -115,7 +116,7 @@ export class ManagedServer implements AsyncDisposable {
   async disconnect(): Promise<void> {
     this.#wanted?.abort();
     this.#wanted = undefined;
-    this.#cancelRetry?.();
+    this.#cancelTry();
     this.#cancelSteady?.();
     this.#tools.cancelRead();
     const old = this.#connection;
@@ -254,11 +255,17 @@ export class ManagedServer implements AsyncDisposable {
       log.error({ server: name, error }, `Failed to reach an MCP server in ${maxReconnectAttempts} attempts; mcp.reconnect tries again`);
       return;
     }
-    const delay = Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1)) * (1.1 + randomInt(0, 200) / 1000);
-    this.#cancelRetry = clock.after(delay, () => {
-      this.#cancelRetry = undefined;
+    const delayMs = Math.round(Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1)) * (1.1 + randomInt(0, 200) / 1000));
+    const cancel = clock.after(delayMs, () => {
+      this.#nextTry = undefined;
       this.#attemptOrRetry(until);
     });
+    this.#nextTry = { atMs: clock.now() + delayMs, cancel };
+  }
+
+  #cancelTry(): void {
+    this.#nextTry?.cancel();
+    this.#nextTry = undefined;
   }
 
   #release(old: Connection): Promise<void> {
