@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { appendFile, chmod, rm } from 'node:fs/promises';
+import { appendFile, chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '@gatehouse/testkit/free-port';
+import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { http } from './lib/http.ts';
@@ -37,8 +38,8 @@ export async function smallDiskMissing(): Promise<string | undefined> {
   return problem;
 }
 
-function mount(folder: string): string | undefined {
-  const { status, stderr, error } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${sizeMb}m`, 'tmpfs', folder], { encoding: 'utf8' });
+function mount(folder: string, megabytes = sizeMb): string | undefined {
+  const { status, stderr, error } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { encoding: 'utf8' });
   return status === 0 ? undefined : `no tmpfs can be mounted here: ${(stderr ?? String(error)).trim().slice(0, 200)}`;
 }
 
@@ -104,6 +105,77 @@ async function runFull(daemon: Daemon, forMs: number): Promise<R5Report> {
     wrong: [...wrong, ...writers.broken.slice(0, 5), ...lookForAcked(daemon.home, writers.acked)],
   };
 }
+
+export interface TelemetryReport {
+  /** Turns that were answered while the disk of events and traces was full. */
+  readonly turns: number;
+  /** Lines of the log about the disk. */
+  readonly lines: readonly string[];
+  readonly wrong: readonly string[];
+}
+
+/**
+ * The disk of the file with events and traces alone is full: turns continue and are kept, health says what is not stored, and once there is space the
+ * traces of those turns are stored, without a restart.
+ */
+export async function proveTelemetryFull(options: { readonly turns: number; readonly broken?: string }): Promise<TelemetryReport> {
+  const provider = await startEchoProvider();
+  const home = await makeHome();
+  const disk = join(home, 'telemetry');
+  await mkdir(disk, { mode: 0o700 });
+  await mkdir(join(home, 'data'), { mode: 0o700 });
+  const problem = mount(disk, 4);
+  if (problem !== undefined) throw new Error(problem);
+  let daemon: Daemon | undefined;
+  try {
+    await symlink(join(disk, 'telemetry.db'), join(home, 'data/telemetry.db'));
+    await writeConfig(home, proofConfig(provider.url));
+    daemon = await startDaemon({ home, port: await freePort(), ...(options.broken !== undefined && { broken: options.broken }) });
+    const { port, token } = daemon;
+    const wrong: string[] = [];
+    const ask = async (message: string) => Answered.parse(await rpcCall(daemon as Daemon, 'agent.execute', { message, sessionKey: 'full:disk' }));
+    const steps = (traceId: string) =>
+      rpcCall({ port, token }, 'obs.trace.get', { ref: traceId }).then(
+        (found) => Traced.parse(found).records.length,
+        () => 0,
+      );
+    const healthSays = async () => Healthy.parse(JSON.parse((await http({ port, path: '/health' })).text)).checks['telemetry']?.detail ?? '';
+    const becomes = async (what: string, holds: () => Promise<boolean>) => {
+      for (const until = performance.now() + 15_000; !(await holds());) {
+        if (performance.now() > until) return void wrong.push(what);
+        await pause(50);
+      }
+    };
+    const before = await ask('Before');
+    await becomes('no trace of the first turn', async () => (await steps(before.traceId)) === 1);
+    const filler = join(disk, 'filler');
+    await fillUp(filler);
+    const asked = [];
+    // More than what the write-ahead log has left of its file.
+    for (let turn = 0; turn < options.turns; turn += 1) asked.push(await ask(`During ${turn} ${'x'.repeat(2_000)}`));
+    await becomes('health does not say that traces are not stored', async () => /not stored/.test(await healthSays()));
+    for (let turn = 0; turn < 3; turn += 1) asked.push(await ask(`Later ${turn}`));
+    if (!/not stored/.test(await healthSays())) wrong.push('health forgets that traces are not stored when a turn is');
+    if ((await steps(before.traceId)) !== 1) wrong.push('an earlier trace cannot be read');
+    const kept = z.object({ total: z.number() }).parse(await rpcCall(daemon, 'session.history', { sessionKey: 'full:disk' })).total;
+    if (kept !== 2 * (asked.length + 1)) wrong.push(`${kept} of ${2 * (asked.length + 1)} messages are kept`);
+    await rm(filler);
+    await becomes('health still says that traces are not stored', async () => (await healthSays()) === '');
+    for (const { traceId } of asked) await becomes(`no trace of the turn ${traceId}`, async () => (await steps(traceId)) === 1);
+    await daemon.stop();
+    const lines = daemon.stdout().split('\n').concat(daemon.stderr().split('\n'));
+    return { turns: asked.length, lines: lines.filter((line) => /read-only|accepts writes|not stored|stored again/.test(line)), wrong };
+  } finally {
+    await daemon?.kill();
+    await provider.close();
+    spawnSync('umount', [disk]);
+    await removeHome(home);
+  }
+}
+
+const Answered = z.looseObject({ traceId: z.string() });
+const Traced = z.looseObject({ records: z.array(z.unknown()) });
+const Healthy = z.looseObject({ checks: z.record(z.string(), z.looseObject({ detail: z.string().optional() })) });
 
 /** Uses up all space. */
 async function fillUp(filler: string): Promise<void> {

@@ -5,7 +5,7 @@ import { proveLoopDelay } from './r14-loop-delay.ts';
 import { proveConfigChanges } from './config-changes.ts';
 import { growthOf, proveNoGrowth } from './r15-no-growth.ts';
 import { proveStartAfterCrash } from './r13-start-after-crash.ts';
-import { proveDiskFull, smallDiskMissing } from './r5-disk-full.ts';
+import { proveDiskFull, proveTelemetryFull, smallDiskMissing } from './r5-disk-full.ts';
 import { proveStorageFaults } from './r4-storage-faults.ts';
 
 /** The full forms of the proofs on failing storage, a large database, a long life, and the installation. */
@@ -30,11 +30,19 @@ export function storageProofs({ seed, progress }: ProofOptions): Proofs {
       const { wrong, ...report } = await proveDiskFull({ forMs: 60_000 });
       printFindings(wrong);
       const broken = await proveDiskFull({ forMs: 2_000, broken: 'swallowed-error' });
+      const telemetry = await proveTelemetryFull({ turns: 300 });
+      const blind = await proveTelemetryFull({ turns: 30, broken: 'blind-to-full-disk' });
+      printFindings(telemetry.wrong);
       return {
         promise,
-        figure: `16 MB, full for 60 s: ${report.refused} writes refused, ${report.readOnly} of ${report.looks} checks reported it; ${report.acked} acknowledged in all; writes again ${report.recoveredMs} ms after space was free; ${wrong.length} wrong`,
-        caught: `errors swallowed: ${broken.wrong.length} of ${broken.acked} acknowledged wrong`,
-        good: wrong.length === 0 && report.refused > 0 && report.readOnly > 0 && broken.wrong.length > 0,
+        figure: `16 MB, full for 60 s: ${report.refused} writes refused, ${report.readOnly} of ${report.looks} checks reported it; ${report.acked} acknowledged in all; writes again ${report.recoveredMs} ms after space was free; ${wrong.length} wrong; the disk of events and traces alone full: ${telemetry.turns} turns answered and kept, their traces stored once there is space: ${telemetry.wrong.length} wrong`,
+        caught: `errors swallowed: ${broken.wrong.length} of ${broken.acked} acknowledged wrong; a full disk of traces goes unnoticed: ${blind.wrong.length} wrong`,
+        good:
+          [...wrong, ...telemetry.wrong].length === 0 &&
+          report.refused > 0 &&
+          report.readOnly > 0 &&
+          broken.wrong.length > 0 &&
+          blind.wrong.length > 0,
       };
     },
     async config() {

@@ -31,6 +31,10 @@ export const gateway = {
           serverVersion: z.string().optional().describe('Of PostgreSQL.'),
           state: z.enum(['ok', 'read_only']),
           reason: z.string().optional().describe('Why it is read-only, where that is known.'),
+          telemetryState: z
+            .enum(['ok', 'read_only'])
+            .optional()
+            .describe('State of the second file of SQLite: while it is `read_only`, turns continue, and events and traces wait.'),
           telemetryBytes: z.int().min(0).optional().describe('The second file of SQLite: events and traces.'),
         }),
         retention: z

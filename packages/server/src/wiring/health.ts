@@ -52,6 +52,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
     const overload = deps.overload() !== undefined;
     const lacking = deps.lacking();
     const readOnly = storage?.state === 'read_only';
+    const isTelemetryLost = storage?.telemetryState === 'read_only';
     const checks: Health['checks'] = {
       storage:
         storage === undefined
@@ -61,6 +62,9 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
             : lacking !== undefined
               ? { status: 'degraded', detail: lacking === 'inodes' ? 'the disk has nearly no inodes left' : 'the disk is nearly full' }
               : { status: 'ok' },
+      ...(isTelemetryLost && {
+        telemetry: { status: 'degraded', detail: 'events and traces are not stored: the disk of their file is full or failing' },
+      }),
       models: modelsCheck(deps.models),
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
       ...programCheck(deps),
@@ -72,6 +76,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
       leaseFault !== undefined ||
       storage === undefined ||
       readOnly ||
+      isTelemetryLost ||
       lacking !== undefined ||
       overload ||
       deps.controlPlaneOnly ||

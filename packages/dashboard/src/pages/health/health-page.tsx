@@ -16,6 +16,7 @@ type Status = Result<'gateway.status'>;
 const checkTones: Readonly<Record<Health['checks'][string]['status'], Tone>> = { ok: 'good', degraded: 'warn', failed: 'bad' };
 const checkNames: Readonly<Record<string, string>> = {
   storage: 'Storage and disk',
+  telemetry: 'Events and traces',
   models: 'Model providers',
   load: 'Load',
   program: 'Program',

@@ -16,6 +16,8 @@ export interface DbStatus {
   readonly state: 'ok' | 'read_only';
   /** Why it is read-only, where that is known. */
   readonly reason?: string;
+  /** The same of the second file of SQLite, whose disk may be another one: nothing but events and traces depends on it. */
+  readonly telemetryState?: 'ok' | 'read_only';
 }
 
 /**

@@ -5,14 +5,26 @@ import { toWireError, type WireError } from '../wire-error.ts';
 import { explainSqliteError, isMediumFailure } from './sqlite-errors.ts';
 import type { FromThread } from './wire.ts';
 
+export interface BatchFacts {
+  readonly stored: boolean;
+  /** Whether something was stored in the second file. */
+  readonly storedTelemetry: boolean;
+  readonly moved: boolean;
+  /** Whether the call at an index was for the second file. */
+  readonly isTelemetry: (index: number) => boolean;
+}
+
 /** Posts the results of a batch, in the order of its calls. */
-export function postAnswers(port: MessagePort, results: unknown[], { stored, moved }: { readonly stored: boolean; readonly moved: boolean }): void {
+export function postAnswers(port: MessagePort, results: unknown[], { stored, storedTelemetry, moved, isTelemetry }: BatchFacts): void {
   const errors: [number, WireError][] = [];
   let state: DbStatus['state'] | undefined = stored ? 'ok' : undefined;
+  let telemetryState: DbStatus['state'] | undefined = storedTelemetry ? 'ok' : undefined;
   const fail = (index: number, error: unknown) => {
     results[index] = undefined;
     errors.push([index, toWireError(explainSqliteError(error))]);
-    if (isMediumFailure(error)) state = 'read_only';
+    if (!isMediumFailure(error)) return;
+    if (isTelemetry(index)) telemetryState = 'read_only';
+    else state = 'read_only';
   };
   for (let index = 0; index < results.length; index++) {
     const result = results[index];
@@ -24,6 +36,7 @@ export function postAnswers(port: MessagePort, results: unknown[], { stored, mov
       results,
       ...(errors.length > 0 && { errors }),
       ...(state !== undefined && { state }),
+      ...(telemetryState !== undefined && { telemetryState }),
       ...(moved && { moved }),
     } satisfies FromThread);
   try {

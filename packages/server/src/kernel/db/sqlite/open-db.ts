@@ -82,9 +82,11 @@ class SqliteDb implements Db {
   #searcher: StorageThread | undefined;
   #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
+  #telemetryState: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
   #files: FileWatch | undefined;
   #cancelTry = () => {};
+  #cancelTelemetryTry = () => {};
   #cancelCheck = () => {};
 
   constructor(options: OpenDbOptions) {
@@ -143,6 +145,7 @@ class SqliteDb implements Db {
       telemetryBytes: telemetryBytes ?? 0,
       schemaVersion: this.#schemaVersion,
       state: this.#files?.fault() === undefined ? this.#state : 'read_only',
+      telemetryState: this.#telemetryState,
     };
   }
 
@@ -150,6 +153,7 @@ class SqliteDb implements Db {
     this.#closed.abort(new AppError('unavailable', 'The storage is closed'));
     this.#files?.[Symbol.dispose]();
     this.#cancelTry();
+    this.#cancelTelemetryTry();
     this.#cancelCheck();
     await Promise.allSettled(this.#tasks);
     await Promise.all([this.#reader?.close(), this.#searcher?.close()]);
@@ -193,6 +197,15 @@ class SqliteDb implements Db {
           this.#tryLater();
         }
       },
+      onTelemetryState: (state) => {
+        if (state === this.#telemetryState) return;
+        this.#telemetryState = state;
+        if (state === 'ok') this.#log.info({}, 'Events and traces are stored again');
+        else {
+          this.#log.error({}, 'Events and traces are not stored: the disk of their file is full or failing');
+          this.#tryTelemetryLater();
+        }
+      },
       onMoved: () => this.#files?.checkNow(),
       onCrash: (error) => {
         this.#state = 'read_only';
@@ -208,6 +221,14 @@ class SqliteDb implements Db {
     if (this.#closed.signal.aborted) return;
     this.#cancelTry = this.#clock.after(tryMs, () => {
       if (this.#state !== 'ok') this.write(tryWrite, {}).catch(() => this.#tryLater());
+    });
+  }
+
+  #tryTelemetryLater(): void {
+    this.#cancelTelemetryTry();
+    if (this.#closed.signal.aborted) return;
+    this.#cancelTelemetryTry = this.#clock.after(tryMs, () => {
+      if (this.#telemetryState !== 'ok') this.telemetry(tryWrite, {}).catch(() => this.#tryTelemetryLater());
     });
   }
 

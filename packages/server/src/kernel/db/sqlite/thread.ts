@@ -25,6 +25,7 @@ export interface ThreadOptions {
   /** Calls that may wait for an answer before more are refused. */
   readonly maxPending: number;
   readonly onState?: (state: DbStatus['state']) => void;
+  readonly onTelemetryState?: (state: DbStatus['state']) => void;
   /** The files of the database are no longer in place. */
   readonly onMoved?: () => void;
   /** The thread exited although nobody closed it; its calls were rejected. */
@@ -175,8 +176,9 @@ export class StorageThread {
     }
   }
 
-  #settle({ results, errors, state, moved }: Answers): void {
+  #settle({ results, errors, state, telemetryState, moved }: Answers): void {
     if (state !== undefined) this.#options.onState?.(state);
+    if (telemetryState !== undefined) this.#options.onTelemetryState?.(telemetryState);
     if (moved === true) this.#options.onMoved?.();
     const answered = this.#pending.splice(0, results.length);
     this.#awaited -= results.length;

@@ -24,6 +24,8 @@ export interface Answers {
   readonly errors?: readonly (readonly [number, WireError])[];
   /** What the batch showed about the disk; absent when nothing was written. */
   readonly state?: DbStatus['state'];
+  /** The same of the second file. */
+  readonly telemetryState?: DbStatus['state'];
   /** The files are no longer in place, so nothing of the batch was acknowledged. */
   readonly moved?: true;
 }

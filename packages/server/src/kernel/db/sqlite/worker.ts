@@ -123,12 +123,13 @@ async function serveCalls(
     // What was committed to a file that is no longer there must not be acknowledged.
     const move = stored ? findMove() : undefined;
     if (move !== undefined) fillKind(calls, callKinds.write, results, () => new Failure(new AppError('unavailable', replacedFiles(move))));
-    await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
+    const storedTelemetry = await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
     // After the commits, so that a query sees every write that was requested before it.
     for (const [index, call] of calls.entries()) {
       if (call.kind === callKinds.read) results[index] = await query(call);
     }
-    postAnswers(port, results, { stored, moved: move !== undefined });
+    const isTelemetry = (index: number) => calls[index]?.kind === callKinds.telemetry;
+    postAnswers(port, results, { stored, storedTelemetry, moved: move !== undefined, isTelemetry });
   }
 
   async function query(call: Call): Promise<unknown> {
