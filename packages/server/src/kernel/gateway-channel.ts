@@ -17,5 +17,5 @@ export function channelOf(origin: TurnOrigin, sessionKey: string): Channel | und
   if (!ofClients.has(origin)) return undefined;
   if (origin === 'v1') return { channelType: 'gateway', channelId: 'v1' };
   const part = sessionKey.split(':')[1] ?? origin;
-  return { channelType: 'gateway', channelId: part.replaceAll(/%3A/gi, ':').replaceAll('%25', '%') };
+  return { channelType: 'gateway', channelId: part.includes('%') ? part.replaceAll(/%3A/gi, ':').replaceAll('%25', '%') : part };
 }

@@ -159,6 +159,7 @@ export class ModelCalls {
   /** Returns what the call asks for, as the trace keeps it. */
   #asked({ maxTokens }: PreparedCall['plan']): { readonly maxTokens?: number; readonly temperature?: number } {
     const { agent, temperature = agent.temperature } = this.#input;
+    if (maxTokens === undefined && temperature === undefined) return {};
     return { ...(maxTokens !== undefined && { maxTokens }), ...(temperature !== undefined && { temperature }) };
   }
 
@@ -200,9 +201,12 @@ type PlannedFrom = { readonly rawWindowTokens: number; readonly capSource: 'mode
 /** Notes what of the conversation a call sends. */
 function noteContext(trace: TurnTrace, { messages, leftOut, sizes }: PreparedCall['plan'], from: PlannedFrom): void {
   const isDownshifted = leftOut > 0 || sizes.limit < Math.floor(usableWindow({ contextWindow: from.rawWindowTokens }));
+  const { rawWindowTokens, capSource, messagesIn } = from;
   trace.note('context', 'model context', {
     windowTokens: sizes.limit,
-    ...from,
+    rawWindowTokens,
+    capSource,
+    messagesIn,
     systemTokens: sizes.fixed,
     historyTokens: sizes.input - sizes.fixed,
     inputTokens: sizes.input,

@@ -43,6 +43,7 @@ export class TurnTrace {
   readonly #deps: TurnTraceDeps;
   readonly startedAtMs: number;
   readonly #begun: number;
+  #isClosed = false;
 
   constructor(deps: TurnTraceDeps) {
     this.#deps = deps;
@@ -56,6 +57,7 @@ export class TurnTrace {
     name: string,
     { parent, facts }: { readonly parent?: number | undefined; readonly facts?: Facts } = {},
   ): OpenStep | undefined {
+    if (this.#isClosed) return undefined;
     if (this.steps.length >= maxSteps) {
       this.dropped += 1;
       return undefined;
@@ -68,11 +70,16 @@ export class TurnTrace {
   }
 
   end(step: OpenStep | undefined, { outcome, error, facts }: StepEnd): void {
-    if (step === undefined) return;
+    if (step === undefined || this.#isClosed) return;
     step.ms = Math.max(0, this.#elapsed() - step.at);
     step.outcome = outcome;
     if (error !== undefined) step.error = error;
-    if (facts !== undefined) step.facts = { ...step.facts, ...facts };
+    if (facts !== undefined) step.facts = step.facts === undefined ? facts : { ...step.facts, ...facts };
+  }
+
+  /** Keeps the steps as they are: a call of a turn that has ended may still report. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   /** Adds a step that takes no time. */
@@ -82,11 +89,15 @@ export class TurnTrace {
     facts: Facts,
     { parent, outcome = 'ok' }: { readonly parent?: number | undefined; readonly outcome?: StepOutcome } = {},
   ): void {
-    this.end(this.begin(kind, name, { parent, facts }), { outcome });
+    const step = this.begin(kind, name, { parent, facts });
+    if (step === undefined) return;
+    step.ms = 0;
+    step.outcome = outcome;
   }
 
   /** Adds one attempt of a model call, from its own times. */
   attempt(call: OpenStep | undefined, attempt: Attempt, record: CallRecord): void {
+    if (this.#isClosed) return;
     const { provider, modelId } = attempt.model;
     const step = this.begin('attempt', `${provider}/${modelId}`, { parent: call?.id });
     const tokens = tokensOf(record);

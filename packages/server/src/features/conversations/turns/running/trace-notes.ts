@@ -15,5 +15,12 @@ export function notePreparation(trace: TurnTrace, { recalls, remembered, skills 
 export function noteOutcome(trace: TurnTrace, { failure, finishReason, waiting }: TurnResult): void {
   if (waiting !== undefined) return;
   const outcome = finishReason === 'aborted' ? 'unknown' : failure !== undefined ? 'failure' : finishReason === 'stop' ? 'success' : 'unknown';
-  trace.note('outcome', outcome, { resolved: outcome !== 'unknown', outcome, sources: 'finish_reason' });
+  trace.note('outcome', outcome, outcomes[outcome]);
 }
+
+/** One object for each: a turn only reads it. */
+const outcomes = {
+  success: { resolved: true, outcome: 'success', sources: 'finish_reason' },
+  failure: { resolved: true, outcome: 'failure', sources: 'finish_reason' },
+  unknown: { resolved: false, outcome: 'unknown', sources: 'finish_reason' },
+} as const;

@@ -78,6 +78,7 @@ function draftOf(traced: TracedTurn): Draft {
 /** Returns one run of a turn as the trace keeps it. */
 export function toTurnRecord({ endedAtMs, result, fault, ...traced }: EndedTurnTrace): EndedRecord {
   const { turn, trace } = traced;
+  trace.close();
   const draft = draftOf(traced);
   const { steps, leftOut = 0, effectsRefused = 0, waiting, failure, tainted } = result;
   for (const call of result.calls) {

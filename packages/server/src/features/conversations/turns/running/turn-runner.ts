@@ -138,7 +138,8 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const about = { turn, begun, trace, endedAtMs, result };
     try {
       const stored = await commitIt();
-      deps.traces.record(toTurnRecord({ ...about, ...(stored === undefined && result.finishReason !== 'aborted' && { fault: 'taken_over' }) }));
+      const isTakenOver = stored === undefined && result.finishReason !== 'aborted';
+      deps.traces.record(toTurnRecord(isTakenOver ? { ...about, fault: 'taken_over' } : about));
       return stored;
     } catch (error) {
       deps.traces.record(toTurnRecord({ ...about, fault: 'not_stored' }));
