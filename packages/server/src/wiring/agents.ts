@@ -37,6 +37,7 @@ export async function wireAgents(
       knowsModel,
       settings,
       readText: () => options.configuration.readText(),
+      hideSecrets: options.redactor.hide,
       removed: (agentId) => stops.value.agentRemoved(agentId),
       suspended: (agentId) => stops.value.agentSuspended(agentId),
       changed(agentId) {

@@ -3,8 +3,12 @@ import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 let server: TestServer;
+const pasted = `gh-${'p'.repeat(40)}`;
 beforeAll(async () => {
-  server = await startTestServer({ config: { agents: { default: { model: 'mock/mock-fast' }, filed: { name: 'Filed', maxSteps: 7 } } } });
+  server = await startTestServer({
+    config: { agents: { default: { model: 'mock/mock-fast' }, filed: { name: 'Filed', maxSteps: 7 } } },
+    secrets: [pasted],
+  });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -33,6 +37,18 @@ describe('agents', () => {
     expect(added.map((event) => event.agentId)).toEqual(['scout']);
     expect(removed.map((event) => event.agentId)).toEqual(['scout']);
     expect(audited.map((event) => event.actionType)).toEqual(['agents.create', 'agents.update', 'agents.delete']);
+  });
+
+  test('a live secret in its instructions is not shown, and what was read without it is not written back', async () => {
+    const { client } = server;
+    const instructions = `Use ${pasted} for the door.`;
+    const made = await client.call('agents.create', { agentId: 'pasted', config: { instructions } });
+    const read = await client.call('agents.get', { agentId: 'pasted' });
+    for (const { config } of [made, read]) expect(config.instructions).toBe('Use [REDACTED] for the door.');
+    await expect(
+      client.call('agents.update', { agentId: 'pasted', config: { instructions: `${read.config.instructions} Please.` } }),
+    ).rejects.toMatchObject({ code: 'invalid_params', message: expect.stringContaining('redaction marker') });
+    await client.call('agents.delete', { agentId: 'pasted' });
   });
 
   test('a dry run validates and changes nothing', async () => {

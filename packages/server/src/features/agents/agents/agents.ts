@@ -2,6 +2,8 @@ import { AgentConfig } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import { documentValue } from '../../../kernel/config/edit.ts';
+import { redactedConfig } from '../../../kernel/config/redacted.ts';
+import { redactionMarker } from '../../../kernel/config/secrets.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId, newTraceId } from '../../../kernel/ids.ts';
@@ -18,13 +20,15 @@ export interface AgentsDeps extends AgentRegistryDeps, AgentChangesDeps {
   readonly configured: Live<Readonly<Record<string, AgentConfig>>>;
   /** Returns the present text of config.yaml. */
   readonly readText: () => string;
+  /** Removes live secrets. */
+  readonly hideSecrets: (text: string) => string;
 }
 
 /** Agents: read from memory, changed in config.yaml. */
 export async function createAgents(
   deps: AgentsDeps,
 ): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods; readonly configure: ConfigureAgent } & Disposable> {
-  const { configured, log, readText } = deps;
+  const { configured, log, readText, hideSecrets } = deps;
   const registry = new AgentRegistry(deps, configured.current, await deps.db.read(listAgents, {}));
   const changes = new AgentChanges(deps, registry);
   if (registry.storedIds().length > 0) {
@@ -57,6 +61,9 @@ export async function createAgents(
     }
   }
 
+  /** Returns a configuration without live secrets: instructions may hold one, where it does not belong. */
+  const shown = (config: AgentConfig): AgentConfig => AgentConfig.parse(redactedConfig(AgentConfig, config, hideSecrets));
+
   const api: AgentsApi = {
     defaultId: deps.defaultId,
     list: () => registry.list(),
@@ -78,17 +85,19 @@ export async function createAgents(
 
     'agents.get': async ({ agentId }, call) => {
       const { config, source, suspended, isDefault, workspaceDir } = registry.visible(agentId, call);
-      return { agentId, config, origins: originsOfAgent(agentId, config), source, suspended, isDefault, workspaceDir };
+      return { agentId, config: shown(config), origins: originsOfAgent(agentId, config), source, suspended, isDefault, workspaceDir };
     },
 
     'agents.create': async ({ agentId, config = AgentConfig.parse({}) }, call) => {
       await changes.create(agentId, config, call);
-      return { agentId, config, created: true as const, workspaceDir: registry.workspaceOf(agentId) };
+      return { agentId, config: shown(config), created: true as const, workspaceDir: registry.workspaceOf(agentId) };
     },
 
     'agents.update': async ({ agentId, config: patch, dryRun }, call) => {
+      if (JSON.stringify(patch).includes(redactionMarker))
+        throw new AppError('invalid_params', 'config holds the redaction marker: leave out what is to stay as it is', { param: 'config' });
       const config = await changes.configure({ agentId, patch, action: 'agents.update', dryRun }, call);
-      return { agentId, config, updated: !dryRun, ...(dryRun && { dryRun: true as const }) };
+      return { agentId, config: shown(config), updated: !dryRun, ...(dryRun && { dryRun: true as const }) };
     },
 
     'agents.delete': async ({ agentId }, call) => {
