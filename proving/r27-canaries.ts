@@ -15,6 +15,7 @@ import { sealInto, storedName, useSecrets } from './lib/canary-secrets.ts';
 import { sayTo, type Target } from './lib/canary-transports.ts';
 import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
 import { delegationSecurity, ledgerFile, useDelegation } from './lib/canary-delegation.ts';
+import { readDashboard, type ReadDashboard } from './lib/canary-dashboard.ts';
 import { useDiagnosis } from './lib/canary-diagnosis.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
@@ -36,6 +37,8 @@ export interface R27Report {
   /** Scanned surfaces, and the bytes on them. */
   readonly surfaces: number;
   readonly megabytes: number;
+  /** What the pages of the dashboard showed; undefined where there is no browser, or when they were not read. */
+  readonly dashboard: ReadDashboard | undefined;
   /** Surfaces that contain a secret. */
   readonly found: readonly string[];
   /** Expected events that did not happen: a harness that provokes nothing proves nothing. */
@@ -51,6 +54,8 @@ export async function proveCanaries(options: {
   readonly failures?: boolean;
   /** True takes secrets only through the configuration and through what is delegated. */
   readonly brief?: boolean;
+  /** True reads every page of the dashboard instead of those that show what happened. */
+  readonly allPages?: boolean;
   readonly broken?: string | readonly string[];
 }): Promise<R27Report> {
   const canaries = createCanaries(randomFrom(options.seed));
@@ -109,12 +114,24 @@ export async function proveCanaries(options: {
     if (options.brief !== true) await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, { provider, further: keys.further }, scan, unprovoked);
     if (options.failures !== false) await useDiagnosis(target, { home, scan, unprovoked });
+    const dashboard =
+      options.brief === true || options.failures === false
+        ? undefined
+        : await readDashboard(target, {
+            canaries,
+            random: randomFrom(options.seed + 1),
+            said: keys.said,
+            scan,
+            unprovoked,
+            all: options.allPages === true,
+          });
     await read(target, scan, keys.said);
     const report = (): R27Report => ({
       canaries: canaries.all.length,
       surfaces: surfaces.size,
       megabytes: Math.round(scanner.scanned() / 2 ** 20),
-      found: [...new Set(scanner.found)],
+      dashboard,
+      found: [...new Set([...scanner.found, ...(dashboard?.found ?? [])])],
       unprovoked,
     });
     if (options.brief === true) {

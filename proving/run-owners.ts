@@ -27,12 +27,16 @@ export function ownerProofs({ seed, progress }: ProofOptions): Proofs {
       };
     },
     async r27() {
-      const { found, unprovoked, ...report } = await proveCanaries({ seed });
+      const { found, unprovoked, dashboard, ...report } = await proveCanaries({ seed, allPages: true });
+      const shown =
+        dashboard === undefined
+          ? 'no browser'
+          : `${dashboard.pages} pages in Chromium, ${dashboard.texts} texts of the owner not shown to somebody else`;
       printFindings([...found, ...unprovoked]);
       const broken = await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' });
       return {
         promise: 'No secret leaks, however it is padded or cut',
-        figure: `${report.canaries} secrets, ${report.surfaces} surfaces, ${report.megabytes} MiB: ${found.length} found; ${unprovoked.length} provocations failed; seed ${seed}`,
+        figure: `${report.canaries} secrets, ${report.surfaces} surfaces, ${report.megabytes} MiB, ${shown}: ${found.length} found; ${unprovoked.length} provocations failed; seed ${seed}`,
         caught: `a redactor that skips long texts: ${broken.found.length} found`,
         good: found.length === 0 && unprovoked.length === 0 && report.canaries >= 30 && broken.found.length > 0,
       };

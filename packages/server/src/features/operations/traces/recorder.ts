@@ -14,6 +14,8 @@ const maxPendingChars = 8 * 1024 * 1024;
 /** Batches become rows when nothing was recorded for this time, with pauses between two. */
 const quietMs = 250;
 const pauseMs = 20;
+/** Batches that become rows in one commit, which then writes most pages of the indexes once. */
+const expandedAtOnce = 4;
 /** Beyond, batches become rows while work continues: a reader waits for all of them. */
 const maxBatches = 64;
 
@@ -128,11 +130,17 @@ export class TraceRecorder {
   }
 
   async #expandOne(): Promise<void> {
-    if (await this.#expand()) this.#expandLater(this.#batches > maxBatches ? 0 : pauseMs);
+    if (await this.#expandSome()) this.#expandLater(this.#batches > maxBatches ? 0 : pauseMs);
   }
 
   async #expandAll(): Promise<void> {
-    while (await this.#expand());
+    while (await this.#expandSome());
+  }
+
+  /** Returns whether there may be more. */
+  async #expandSome(): Promise<boolean> {
+    const found = await Promise.all(Array.from({ length: Math.max(1, Math.min(expandedAtOnce, this.#batches)) }, () => this.#expand()));
+    return found.every((one) => one);
   }
 
   /** Returns whether there may be more. */
