@@ -98,7 +98,7 @@ export async function readDashboard(target: Target, { canaries, random, said, sc
     const page = await context.newPage();
     const pending = watch(page, see);
     await page.goto(`${url}/#token=${token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await page.locator('main').waitFor();
     for (const path of paths) {
       await page.goto(url + path);
       await settled(page, pending);

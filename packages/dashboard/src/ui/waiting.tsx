@@ -26,11 +26,10 @@ export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined
 /** Says why a run waits, and when it is tried again; shows nothing when both are unknown. */
 export function WaitingReason({ waiting }: { readonly waiting: WorkWaiting | undefined }) {
   if (waiting === undefined || (waiting.cause === undefined && waiting.retryAtMs === undefined)) return null;
-  const { cause, retryAtMs, untilMs } = waiting;
+  const { cause, retryAtMs } = waiting;
   return (
-    <p className="waiting-reason">
+    <p>
       {cause !== undefined && <span dir="auto">{cause}</span>} {retryAtMs !== undefined && <NextTry atMs={retryAtMs} />}
-      <span className="hint">{` Waits until ${dateTime(untilMs)} at most.`}</span>
     </p>
   );
 }

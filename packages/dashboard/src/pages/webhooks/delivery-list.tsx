@@ -169,7 +169,20 @@ function DeliveryRow({ delivery, isOpen, onReplay }: { readonly delivery: Delive
           {delivery.endedAt !== null && fact('Ended', dateTime(delivery.endedAt))}
           {errorKind !== null && fact('Error', errorKind)}
           {delivery.cause !== undefined && fact('Cause', delivery.cause)}
-          {conversationRef !== null && fact('Conversation', <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>)}
+          {conversationRef !== null &&
+            fact(
+              'Conversation',
+              <>
+                <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>
+                {/* The turn that waits has no end yet. */}
+                {turnId === null && waiting !== undefined && (
+                  <>
+                    {' · '}
+                    <TraceLink reference={conversationRef} />
+                  </>
+                )}
+              </>,
+            )}
           {turnId !== null &&
             fact(
               'Turn',
