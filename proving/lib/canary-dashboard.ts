@@ -38,6 +38,10 @@ export interface ReadDashboard {
 const observing = ['inbox', 'runs', 'graphs', 'traces', 'events', 'evals', 'logs', 'audit'];
 const others =
   'chat waiting conversations files knowledge memory schedule channels webhooks spend system agents tokens settings explorer agents/default agents/default/mcp';
+/** Run in the page. */
+const openAll = `for (const summary of document.querySelectorAll('main details:not([open]) > summary')) summary.click()`;
+const shownText = `[document.documentElement.outerHTML, ...Array.from(document.querySelectorAll('input, textarea'), ({ value }) => value)].join('\\n')`;
+
 const Minted = z.looseObject({ secret: z.string() });
 const Asked = z.looseObject({ traceId: z.string(), conversationRef: z.string() });
 const Spawned = z.looseObject({ runId: z.string(), rootRunId: z.string() });
@@ -102,16 +106,9 @@ export async function readDashboard(target: Target, { canaries, random, said, sc
     for (const path of paths) {
       await page.goto(url + path);
       await settled(page, pending);
-      await page.evaluate(() => {
-        for (const summary of document.querySelectorAll<HTMLElement>('main details:not([open]) > summary')) summary.click();
-      });
+      await page.evaluate(openAll);
       await settled(page, pending);
-      const text = await page.evaluate(() =>
-        [
-          document.documentElement.outerHTML,
-          ...Array.from(document.querySelectorAll<HTMLInputElement>('input, textarea'), ({ value }) => value),
-        ].join('\n'),
-      );
+      const text = String(await page.evaluate(shownText));
       see(`the page ${path.replaceAll(/[\w-]{30,}/g, '…')}`, text);
     }
     await context.close();
@@ -160,7 +157,7 @@ function watch(page: Page, see: (surface: string, text: string) => void): Readon
 /** Resolves when the page has received all that it asked for, and has drawn it. */
 async function settled(page: Page, pending: ReadonlySet<Request>): Promise<void> {
   for (let quiet = 0, tries = 0; quiet < 3 && tries < 200; tries += 1) {
-    await page.evaluate(() => new Promise<void>((resolve) => requestAnimationFrame(() => resolve())));
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(resolve))');
     quiet = pending.size === 0 ? quiet + 1 : 0;
     if (pending.size > 0) await pause(20);
   }
