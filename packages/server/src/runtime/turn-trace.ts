@@ -151,12 +151,17 @@ export class TurnTrace {
   }
 
   #preview(value: string): string {
-    return headOf(this.#deps.redact(headOf(value, redactedAtMost)), maxPreview);
+    return previewOf(value, this.#deps.redact);
   }
 
   #elapsed(): number {
     return Math.max(0, Math.round(this.#deps.clock.monotonic() - this.#begun));
   }
+}
+
+/** Returns the beginning of a text without what is or looks like a secret. */
+export function previewOf(value: string, redact: (text: string) => string): string {
+  return headOf(redact(headOf(value, redactedAtMost)), maxPreview);
 }
 
 export function tokensOf({ usage }: Pick<CallRecord, 'usage'>): TracedTokens {

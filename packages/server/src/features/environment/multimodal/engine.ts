@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { TracedError } from '@gatehouse/contract';
 import { extensionsOf, type SpeechFormat } from './speech/formats.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Core } from '../../../kernel/core.ts';
@@ -10,7 +11,7 @@ import type { ModelWork } from '../../access/budgets/api.ts';
 import type { ForAgent, ImageOf, MultimodalApi, SpeechOf, TranscriptOf } from './api.ts';
 import type { MultimodalConfig } from './config.ts';
 import { ImageQuota } from './pictures/image-quota.ts';
-import { type Answered, ProviderChain, toAppError } from './providers/chain.ts';
+import { type Answered, ProviderChain } from './providers/chain.ts';
 import { keepWhileEqual, type Provider, type ProviderEntry, type ResolveDeps, resolveProviders } from './providers/entry.ts';
 import { type ImageEntry, imageVendors } from './providers/image-vendors.ts';
 import { type SpeechEntry, speechVendors } from './providers/speech-vendors.ts';
@@ -105,7 +106,7 @@ export function createEngine(deps: EngineDeps) {
       deps.traceWork({
         ...base,
         outcome: isAborted ? 'cancelled' : 'failed',
-        error: { kind: error instanceof AppError ? error.code : 'internal' },
+        error: tracedError(error, clock.now()),
         facts: about(last),
       });
       throw error;
@@ -301,7 +302,6 @@ export function createEngine(deps: EngineDeps) {
     providersOf: () => resolved(),
     statesOf: (what: keyof ReturnType<typeof resolved>) => chain.statesOf(resolved()[what]),
     autoCheck: (answer: Parameters<MultimodalApi['autoCheck']>[0]) => checkAuto(config.current.tts.autoMode, answer),
-    toAppError,
   };
 }
 const formatOf: Readonly<Record<string, SpeechFormat>> = { mp3: 'mp3', opus: 'opus', ogg: 'opus', wav: 'wav', aac: 'aac', flac: 'flac' };
@@ -314,3 +314,14 @@ async function checkSound(provider: string, bytes: Buffer): Promise<{ readonly b
 }
 
 export type Engine = ReturnType<typeof createEngine>;
+
+/** Returns a failure as a trace keeps it, with the provider's own sentence. */
+function tracedError(error: unknown, nowMs: number): TracedError {
+  if (!(error instanceof AppError)) return { kind: 'internal' };
+  const { retryAfterMs } = error.details;
+  return {
+    kind: error.code,
+    text: error.cause instanceof ModelError ? error.cause.message : error.message,
+    ...(retryAfterMs !== undefined && { retryAtMs: Math.round(nowMs + retryAfterMs) }),
+  };
+}

@@ -112,6 +112,15 @@ describe('audio.transcribe', () => {
     const [failed] = (await own.client.call('obs.trace.search', { since: '1h', where: 'kind = media' })).rows;
     const { voice } = await own.client.call('obs.explain', { traceId: failed?.traceId ?? '' });
     expect(voice).toEqual({ provider: 'deepgram', keyless: false, source: 'transcription', outcome: 'failed', errorKind: 'unavailable' });
+    const [record] = (await own.client.call('obs.trace.get', { ref: failed?.traceId ?? '' })).records;
+    expect(record?.error).toMatchObject({ kind: 'unavailable', text: expect.stringContaining('deepgram answered 500: broken') as string });
+    expect(JSON.stringify(record)).not.toContain('key-of-deepgram');
+    // What a provider says about itself is for owners.
+    const other = await own.as(['rpc']);
+    fake.queue(refused, refused);
+    const theirs = await other.call('audio.transcribe', { audio: ogg });
+    expect(theirs).toMatchObject({ error: expect.stringContaining('The provider failed') as string });
+    expect(JSON.stringify(theirs)).not.toContain('broken');
     expect(await own.client.call('audio.transcribe', { audio: tinyPng.toString('base64') })).toEqual({
       error: 'audio: expected audio, but the bytes are image/png',
     });

@@ -9,7 +9,7 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { EndedRecord, TracesApi } from './api.ts';
 import { createGetTrace, type GetTraceDeps } from './get-trace.ts';
 import { recordEvents } from './event-records.ts';
-import { toWorkRecord } from './work-record.ts';
+import { toWorkRecord, withKeptText } from './work-record.ts';
 import { RunningTraces } from './running-traces.ts';
 import { stripTexts } from './store.ts';
 import { TraceRecorder } from './recorder.ts';
@@ -52,7 +52,8 @@ export function createTraces({ db, bus, clock, log, config, redact, feedbackOf, 
       exported?.(ended);
     },
     work(ended) {
-      if (config.current.persistence.enabled || exported !== undefined) api.record(toWorkRecord(ended, clock));
+      const { content, persistence } = config.current;
+      if (persistence.enabled || exported !== undefined) api.record(toWorkRecord(withKeptText(ended, content, redact), clock));
     },
   };
   const events = recordEvents(bus, api.work);

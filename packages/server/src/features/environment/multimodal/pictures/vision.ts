@@ -86,7 +86,7 @@ export function createVision({ config, work, models, modelsFor, fit }: VisionDep
         const slash = model.indexOf('/');
         return { description: text.trim(), provider: model.slice(0, slash), model: model.slice(slash + 1) };
       } catch (error) {
-        throw error instanceof ModelError ? toAppError(error) : error;
+        throw error instanceof ModelError ? toAppError(error, asked.call) : error;
       }
     },
   };

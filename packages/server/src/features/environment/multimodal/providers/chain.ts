@@ -1,6 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
-import { ownerOf } from '../../../../kernel/call-context.ts';
+import { isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
 import { ModelError } from '../../../../llm/model.ts';
 import type { ProviderState } from '../../../../llm/models.ts';
 import type { ProviderStates } from '../../../../llm/provider-states.ts';
@@ -84,12 +84,12 @@ export class ProviderChain {
         return await this.#askOne(provider, question, asked);
       } catch (error) {
         if (!(error instanceof ModelError) || error.kind === 'aborted' || asked.signal.aborted || question.isFinal?.(error) === true)
-          throw toAppError(error);
+          throw toAppError(error, asked.call);
         last = error;
         from = provider;
       }
     }
-    throw toAppError(last);
+    throw toAppError(last, asked.call);
   }
 
   async #askOne<Entry extends ProviderEntry, T>(
@@ -153,13 +153,17 @@ const notConfigured: Readonly<Record<ChargedOperation, string>> = {
   video: 'Video description',
 };
 
-/** Returns the failure as it leaves the feature; messages of providers have no secrets by now. */
-export function toAppError(error: unknown): unknown {
+/**
+ * Returns the failure as it leaves the feature; messages of providers have no secrets by now. What a provider says about a request is for its caller,
+ * what it says about its own state or the account for owners only.
+ */
+export function toAppError(error: unknown, call: CallContext): unknown {
   if (!(error instanceof ModelError)) return error;
   const retry = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
   if (error.kind === 'aborted') return new AppError('cancelled', 'The call was aborted', { cause: error });
   if (error.kind === 'timeout') return new AppError('timeout', error.message, { cause: error });
   if (error.kind === 'bad_request' || error.kind === 'context_length')
     return new AppError('invalid_params', `The provider refused the request: ${error.message}`, { reason: 'upstream_rejected', cause: error });
-  return new AppError('unavailable', error.message, { ...retry, cause: error });
+  const message = isAdmin(call) ? error.message : `The provider failed (${error.kind}): the trace says why, to administrators`;
+  return new AppError('unavailable', message, { ...retry, cause: error });
 }
