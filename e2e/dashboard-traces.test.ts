@@ -140,7 +140,11 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
         .waitFor();
 
       // A channel whose platform does not answer says when it is tried again.
-      await channels.getByRole('listitem').filter({ hasText: 'away' }).getByText(/Next try at/).waitFor();
+      await channels
+        .getByRole('listitem')
+        .filter({ hasText: 'away' })
+        .getByText(/Next try at/)
+        .waitFor();
 
       // A message of a chat whose turn failed.
       telegram.chats.say({ id: 1001, first_name: 'Ada' }, 'BAD message');
@@ -316,6 +320,9 @@ describe.skipIf(chromiumPath === undefined)('traces in the dashboard', () => {
     await page.getByRole('region', { name: 'Checks' }).getByText('Storage and disk').waitFor();
     await page.getByRole('region', { name: 'Model providers' }).getByText('local').first().waitFor();
     await page.getByRole('region', { name: 'Storage and process' }).getByText('writable').waitFor();
+    for (const text of [/^[\d.,]+ [KMG]iB free$/, 'not used yet'])
+      await page.getByRole('region', { name: 'Storage and process' }).getByText(text).waitFor();
+    await page.getByRole('region', { name: 'Records' }).getByText('kept 400 days').first().waitFor();
     expect(await findingsInBothSchemes(page)).toEqual([]);
     await openPage(page, 'Logs');
     await page.getByText('Live', { exact: true }).waitFor();

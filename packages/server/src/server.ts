@@ -111,7 +111,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     stops: late.stops,
     disk: foundation.disk,
   });
-  const { web, skills, mcp, workspace, approvals, shell, openedJail } = tooling;
+  const { web, skills, mcp, workspace, approvals, shell, openedJail, jailState } = tooling;
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, late.tools.value.current());
   const documents = wireDocuments(assembly, { media: media.api, workspace, pictures: late.pictures });
   const knowledge = late.sources.set(wireKnowledge(assembly, { lifetime, agents: agents.api, documents: documents.api, web, memory: memory.index }));
@@ -257,6 +257,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     usage: budgets.usage,
     events: events.api,
     retention: retention.state,
+    jail: jailState,
   });
   const handlers: Handlers = {
     ...system.methods,

@@ -37,6 +37,18 @@ export const gateway = {
             .describe('State of the second file of SQLite: while it is `read_only`, turns continue, and events and traces wait.'),
           telemetryBytes: z.int().min(0).optional().describe('The second file of SQLite: events and traces.'),
         }),
+        disk: z
+          .strictObject({ freeBytes: z.int().min(0) })
+          .optional()
+          .describe('What the daemon may still write on the disk of its data.'),
+        jail: z
+          .strictObject({
+            state: z.enum(['ready', 'unavailable', 'unused']).describe('`unused`: nothing was run since the start, so it is not known.'),
+            reason: z.string().optional().describe('Why there is none, and what helps.'),
+            bounds: z.enum(['cgroup', 'rlimits']).optional().describe('How memory and processes are limited.'),
+          })
+          .optional()
+          .describe('Where commands of agents run.'),
         retention: z
           .strictObject({
             lastAtMs: z.int().optional().describe('When old records were last deleted; absent before the first time.'),

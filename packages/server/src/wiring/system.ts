@@ -4,11 +4,12 @@ import { createAuditQuery } from '../features/operations/observability/audit-que
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import type { Traces } from '../features/operations/traces/traces.ts';
 import { recordAudit } from '../kernel/audit.ts';
+import { freeSpaceOf } from '../kernel/disk-space.ts';
 import type { Assembly } from './assembly.ts';
 
 export interface SystemWiring
   extends
-    Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections' | 'retention'>,
+    Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections' | 'retention' | 'jail'>,
     Pick<ReportsDeps, 'agents' | 'usage' | 'events'> {
   readonly traces: Pick<Traces, 'flush' | 'running'>;
   readonly channels: DiagnosisDeps['channels'];
@@ -40,6 +41,11 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
     supervised: options.supervised,
     openRpc: openrpc,
     storage: () => db.status(),
+    freeBytes: () =>
+      freeSpaceOf(options.home.dataDir).then(
+        ({ bytes }) => bytes,
+        () => undefined,
+      ),
     checkConfig: options.checkConfig,
     restart: options.restart,
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),

@@ -69,12 +69,22 @@ export async function wireTooling(
   // Determined when something is about to run in it.
   let jail: Promise<Jail> | undefined;
   // Processes live in real time, whatever clock the rest uses.
+  let seen: Pick<Jail, 'unavailable' | 'bounds'> | undefined;
   const openedJail = () =>
-    (jail ??= openJail({ clock: systemClock, log: log.module('jail') }).catch((error: unknown) => {
-      // Without a free descriptor nothing is known about it.
-      jail = undefined;
-      throw error;
-    }));
+    (jail ??= openJail({ clock: systemClock, log: log.module('jail') }).then(
+      (opened) => (seen = opened),
+      (error: unknown) => {
+        // Without a free descriptor nothing is known about it.
+        jail = undefined;
+        throw error;
+      },
+    ));
+  /** What is known of the jail; looking for it takes processes. */
+  const jailState = () => {
+    if (seen === undefined) return { state: 'unused' as const };
+    const { unavailable, bounds } = seen;
+    return unavailable === undefined ? { state: 'ready' as const, bounds } : { state: 'unavailable' as const, reason: unavailable };
+  };
   building.defer(async () => (await jail)?.[Symbol.asyncDispose]());
   const mcp = building.use(
     await createMcp({
@@ -132,7 +142,7 @@ export async function wireTooling(
       taints: workspace.taints,
     }),
   );
-  return { web, skills, mcp, workspace, approvals, shell, openedJail };
+  return { web, skills, mcp, workspace, approvals, shell, openedJail, jailState };
 }
 
 export interface ToolSetWiring {

@@ -2,11 +2,12 @@ import type { Client } from '@gatehouse/client';
 import type { Health, Result } from '@gatehouse/contract';
 import type { ReactNode } from 'react';
 import { useSession } from '../../data/context.ts';
-import { bytes, count, duration, plural } from '../../data/format.ts';
+import { bytes, count, dateTime, duration, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Page, Skeleton, type Tone } from '../../ui/parts.tsx';
+import { When } from '../../ui/when.tsx';
 import { ProviderBadge, ProviderTrouble, useProviderStates } from '../agents/provider-state.tsx';
 import { Findings } from './findings.tsx';
 import { BudgetMeters } from '../spend/budget-meters.tsx';
@@ -25,7 +26,7 @@ const checkNames: Readonly<Record<string, string>> = {
   turns: 'Turns',
 };
 
-/** How the gateway is: checks, providers, work, storage, budgets and nodes. */
+/** How the gateway is: checks, providers, work, storage, disk, jail, records, budgets and nodes. */
 export function HealthPage() {
   return useSession().admin ? <Overview /> : <AdminOnly title="Health" />;
 }
@@ -76,6 +77,7 @@ function Overview() {
           <Storage status={loaded.data.status} />
         </div>
       )}
+      {loaded.data?.status.retention !== undefined && <Records retention={loaded.data.status.retention} />}
       {loaded.data?.status.nodes !== undefined && <Nodes nodes={loaded.data.status.nodes} />}
       <BudgetMeters agentId={undefined} />
     </Page>
@@ -164,7 +166,9 @@ function Work({ status, slots }: Overview) {
   );
 }
 
-function Storage({ status: { storage, configFault, restartNeeded, address, pid, nodeVersion } }: { readonly status: Status }) {
+const jailTones: Readonly<Record<NonNullable<Status['jail']>['state'], Tone>> = { ready: 'good', unavailable: 'warn', unused: 'neutral' };
+
+function Storage({ status: { storage, disk, jail, configFault, restartNeeded, address, pid, nodeVersion } }: { readonly status: Status }) {
   return (
     <section className="panel" aria-label="Storage and process">
       <h2>Storage and process</h2>
@@ -174,11 +178,57 @@ function Storage({ status: { storage, configFault, restartNeeded, address, pid, 
           <Badge tone={storage.state === 'ok' ? 'good' : 'bad'}>{storage.state === 'ok' ? 'writable' : 'read-only'}</Badge>
         </Fact>
         {storage.reason !== undefined && <Fact name="Reason">{storage.reason}</Fact>}
+        {storage.telemetryBytes !== undefined && (
+          <Fact name="Events and traces">
+            {bytes(storage.telemetryBytes)}
+            {storage.telemetryState === 'read_only' && ', not stored at the moment'}
+          </Fact>
+        )}
+        {disk !== undefined && <Fact name="Disk">{`${bytes(disk.freeBytes)} free`}</Fact>}
+        {jail !== undefined && (
+          <Fact name="Jail of commands">
+            <Badge tone={jailTones[jail.state]}>{jail.state === 'unused' ? 'not used yet' : jail.state}</Badge> {jail.reason}
+          </Fact>
+        )}
         <Fact name="Path">{storage.path}</Fact>
         <Fact name="Address">{address ?? 'none'}</Fact>
         <Fact name="Process">{`${pid}, Node ${nodeVersion}`}</Fact>
         {configFault !== undefined && <Fact name="Configuration not in force">{configFault}</Fact>}
         {restartNeeded.length > 0 && <Fact name="Restart needed for">{restartNeeded.join(', ')}</Fact>}
+      </dl>
+    </section>
+  );
+}
+
+const keptNames: Readonly<Record<string, string>> = {
+  modelCalls: 'Model calls',
+  turns: 'Turns',
+  audit: 'Audit',
+  archives: 'Archives of deleted conversations',
+  traces: 'Traces',
+  channelMessages: 'Messages of chats',
+  channelDeliveries: 'Messages to chats',
+  subAgentConversations: 'Conversations of sub-agents',
+};
+
+/** How long records are kept, and when old ones are deleted. */
+function Records({ retention: { kept, nextAtMs } }: { readonly retention: NonNullable<Status['retention']> }) {
+  return (
+    <section className="panel" aria-label="Records">
+      <div className="panel-head">
+        <h2>Records</h2>
+        <span className="hint">
+          <When atMs={nextAtMs} before="Old ones are deleted next " />
+        </span>
+      </div>
+      <dl className="facts">
+        {kept.map(({ name, days, oldestAtMs, deleted }) => (
+          <Fact key={name} name={keptNames[name] ?? name}>
+            {`kept ${plural(days, 'day')}`}
+            {oldestAtMs !== undefined && `, the oldest of ${dateTime(oldestAtMs)}`}
+            {deleted > 0 && `, ${count(deleted)} deleted since the start`}
+          </Fact>
+        ))}
       </dl>
     </section>
   );

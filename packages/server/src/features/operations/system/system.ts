@@ -27,6 +27,9 @@ export interface SystemDeps {
   readonly connections: () => { readonly http: number; readonly websocket: number };
   readonly turns: () => { readonly running: number; readonly queued: number };
   readonly storage: () => Promise<DbStatus>;
+  /** Bytes that may still be written on the disk of the data; undefined where it does not say. */
+  readonly freeBytes: () => Promise<number | undefined>;
+  readonly jail: () => NonNullable<Status['jail']>;
   readonly retention: () => Promise<NonNullable<Status['retention']>>;
   /** The daemons that share the database; undefined when this one has it alone. */
   readonly nodes: () => Promise<NonNullable<Status['nodes']> | undefined>;
@@ -63,7 +66,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
         return document;
       },
       async 'gateway.status'() {
-        const nodes = await deps.nodes();
+        const [nodes, freeBytes] = await Promise.all([deps.nodes(), deps.freeBytes()]);
         return {
           pid: process.pid,
           version: deps.version,
@@ -76,6 +79,8 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           connections: deps.connections(),
           turns: deps.turns(),
           storage: await deps.storage(),
+          ...(freeBytes !== undefined && { disk: { freeBytes } }),
+          jail: deps.jail(),
           retention: await deps.retention(),
           ...(nodes !== undefined && { nodes }),
           restartNeeded: [...deps.configuration.restartNeeded],
