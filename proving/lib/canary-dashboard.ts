@@ -9,7 +9,7 @@ import { askForCall } from './provider.ts';
 import type { Random } from './random.ts';
 import { rpcCall } from './rpc.ts';
 
-interface Places {
+interface DashboardProof {
   readonly canaries: Canaries;
   readonly random: Random;
   /** A key that a model has said, so that it is part of the history. */
@@ -30,7 +30,7 @@ export interface ReadDashboard {
   readonly pages: number;
   /** Texts of the owner that were looked for on the pages of somebody else. */
   readonly texts: number;
-  /** Where they were found. */
+  /** Pages and answers on which they were found. */
   readonly found: readonly string[];
 }
 
@@ -87,7 +87,7 @@ async function plant(target: Target, make: (place: string) => string): Promise<r
  * Reads pages of the dashboard in a browser, with all that opens on it: what is shown and what the page was sent hold no secret, and, for a
  * token of somebody else, nothing of what the owner wrote and was answered. Returns undefined where there is no browser.
  */
-export async function readDashboard(target: Target, { canaries, random, said, scan, unprovoked, all }: Places): Promise<ReadDashboard | undefined> {
+export async function readDashboard(target: Target, { canaries, random, said, scan, unprovoked, all }: DashboardProof): Promise<ReadDashboard | undefined> {
   if (chromiumPath === undefined) return undefined;
   const content = createCanaries(random);
   const pages = await plant(target, content.make);

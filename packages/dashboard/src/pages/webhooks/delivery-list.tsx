@@ -174,7 +174,7 @@ function DeliveryRow({ delivery, isOpen, onReplay }: { readonly delivery: Delive
               'Conversation',
               <>
                 <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>
-                {/* The turn that waits has no end yet. */}
+                {/* The waiting turn has no end yet. */}
                 {turnId === null && waiting !== undefined && (
                   <>
                     {' · '}

@@ -41,10 +41,10 @@ describe('agents', () => {
 
   test('a live secret in its instructions is not shown, and what was read without it is not written back', async () => {
     const { client } = server;
-    const instructions = `Use ${pasted} for the door.`;
+    const instructions = `Use ${pasted} for the printer.`;
     const made = await client.call('agents.create', { agentId: 'pasted', config: { instructions } });
     const read = await client.call('agents.get', { agentId: 'pasted' });
-    for (const { config } of [made, read]) expect(config.instructions).toBe('Use [REDACTED] for the door.');
+    for (const { config } of [made, read]) expect(config.instructions).toBe('Use [REDACTED] for the printer.');
     await expect(
       client.call('agents.update', { agentId: 'pasted', config: { instructions: `${read.config.instructions} Please.` } }),
     ).rejects.toMatchObject({ code: 'invalid_params', message: expect.stringContaining('redaction marker') });
