@@ -22,7 +22,7 @@ test.skipIf(!hasIrcServer('ngircd'))('channels: one is added, people are approve
   await expect.poll(() => ada.messages.at(-1)).toBe('gate ada It is done.');
   await expect.poll(async () => (await run('channels', 'messages', 'net')).out).toMatch(/turn +done +is it done\?/);
   expect((await run('channels', 'messages', 'net')).out).toMatch(/pairing +- +hello/);
-  expect((await run('channels', 'deliveries', '--state', 'accepted')).out).toMatch(/net +ada +accepted +1 +- +It is done\. +ob_/);
+  expect((await run('channels', 'deliveries', '--state', 'accepted')).out).toMatch(/net +ada +accepted +1 +- +- +It is done\. +ob_/);
   expect(await run('channels', 'send', 'net', 'ada', 'Good night.')).toMatchObject({ code: 0, out: expect.stringMatching(/^Sent as ob_.*\.\n$/) });
   await expect.poll(() => ada.messages.at(-1)).toBe('gate ada Good night.');
   expect((await run('channels', 'send', 'net', 'eve', 'Psst.')).err).toContain('Conversation not found: eve on net');
