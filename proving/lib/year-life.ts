@@ -63,7 +63,13 @@ export async function liveYear(dataDir: string, days: number, pace: Pace, progre
   await using db = await openDb({ dataDir, clock, log, workerUrl });
   await db.write(beginNode, { bootId, homeId: 'home', version: '0', role: 'active', leaseMs: 1e12, isSole: 1, atMs: startMs, prunedBeforeMs: 0 });
   const lanes = createLanes();
-  const kept = keptRecords({ db, lanes, cleared: () => {}, config: { current: config } });
+  const kept = keptRecords({
+    db,
+    lanes,
+    browserRecordings: { all: async () => [], remove: async () => false },
+    cleared: () => {},
+    config: { current: config },
+  });
   await using retention = createRetention({ clock: withoutPauses(clock), log, kept, isBusy: () => false });
   const events = await Recorder.open({ db, clock, log, limits: recorderLimits });
   const traces = new TraceRecorder({ db, clock, log });

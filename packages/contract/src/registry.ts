@@ -4,6 +4,7 @@ import { agent } from './methods/agent.ts';
 import { agents } from './methods/agents.ts';
 import { autonomy } from './methods/autonomy.ts';
 import { background } from './methods/background.ts';
+import { browserRecordings } from './methods/browser-recordings.ts';
 import { browser } from './methods/browser.ts';
 import { capabilities } from './methods/capabilities.ts';
 import { config } from './methods/config.ts';
@@ -58,6 +59,7 @@ export const contract = {
   ...autonomy,
   ...background,
   ...browser,
+  ...browserRecordings,
   ...capabilities,
   ...config,
   ...context,

@@ -231,7 +231,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   );
   const responses = building.use(createResponses(core('responses')));
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
-  const retention = wireRetention(assembly, { lanes, turns: turns.api.counts, cleared: stops.messagesRemoved, expireSends: channels.expireSends });
+  const retention = wireRetention(assembly, {
+    browserRecordings: browser.recordings,
+    lanes,
+    turns: turns.api.counts,
+    cleared: stops.messagesRemoved,
+    expireSends: channels.expireSends,
+  });
 
   const evaluation = wireEvaluation(assembly, {
     agents: agents.api,

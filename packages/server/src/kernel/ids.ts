@@ -19,6 +19,12 @@ export function idBefore(prefix: string, atMs: number): string {
   return `${prefix}_${hex.slice(0, 8)}-${hex.slice(8, 12)}`;
 }
 
+/** Returns the time in an id of `newId` or `nextId`. */
+export function timeOf(id: string): number {
+  const at = id.indexOf('_') + 1;
+  return Number.parseInt(`${id.slice(at, at + 8)}${id.slice(at + 9, at + 13)}`, 16);
+}
+
 /** Returns the id that belongs to these parts, for rows that an operation of the database adds: a second run of it must write the same. */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
   const hex = createHash('sha256').update(parts.join('\n')).digest('hex');

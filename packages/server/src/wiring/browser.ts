@@ -3,6 +3,7 @@ import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { defaultAgentOf } from '../features/conversations/turns/preparation/resolve-target.ts';
 import { createBrowser } from '../features/environment/browser/browser.ts';
 import { openOnDemand } from '../features/environment/browser/on-demand.ts';
+import { Recordings } from '../features/environment/browser/recording/recordings.ts';
 import { createProfiles, removeStaleProfiles } from '../features/environment/browser/profiles.ts';
 import { isInternal } from '../features/environment/workspace/taint/internal-names.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -21,7 +22,8 @@ export async function wireBrowser({ building, options, environment, live, core }
   const { capacity, taints } = tooling.workspace;
   const basics = core('browser');
   // Before an agent can be created.
-  await removeStaleProfiles({ ...basics, agents });
+  const recordings = new Recordings(join(home.dataDir, 'browser-recordings'));
+  await removeStaleProfiles({ ...basics, agents, recordings });
   const engine = openOnDemand(async () => {
     const { BrowserPool } = await import('../features/environment/browser/engine/browsers.ts');
     return new BrowserPool({
@@ -48,6 +50,7 @@ export async function wireBrowser({ building, options, environment, live, core }
       ...basics,
       config,
       engine,
+      recordings,
       agents,
       defaultAgentOf: (call) => defaultAgentOf(agents, call.identity),
       hideSecrets: redactor.hide,

@@ -2,12 +2,14 @@ import { oldestCall, pruneCalls } from '../features/access/budgets/usage/past-st
 import { oldestPart } from '../features/channels/delivery/store.ts';
 import { oldestMessage, pruneMessages } from '../features/channels/messages/store.ts';
 import { oldestArchive, oldestRunConversation, pruneArchives } from '../features/conversations/sessions/changes/retention-store.ts';
+import type { Recordings } from '../features/environment/browser/recording/recordings.ts';
 import { oldestTurn, pruneTurns } from '../features/conversations/turns/store.ts';
 import { oldestAudit, pruneAudit } from '../features/operations/observability/audit-store.ts';
 import type { KeptRecords } from '../features/operations/retention/api.ts';
 import { oldestTrace, pruneTraces } from '../features/operations/traces/prune-store.ts';
 import type { RetentionConfig } from '../features/operations/retention/config.ts';
 import { createRetention } from '../features/operations/retention/retention.ts';
+import { idBefore, timeOf } from '../kernel/ids.ts';
 import type { Live } from '../kernel/config/live.ts';
 import type { Db } from '../kernel/db/db.ts';
 import type { Lanes } from '../kernel/lane.ts';
@@ -21,6 +23,7 @@ export interface RetentionWiring {
   readonly turns: () => { readonly running: number };
   /** Called when a conversation was deleted. */
   readonly cleared: (ref: string) => void;
+  readonly browserRecordings: Pick<Recordings, 'all' | 'remove'>;
   /** Ends messages to chats that are too old to be sent. */
   readonly expireSends?: (limit: number) => Promise<void>;
 }
@@ -76,6 +79,19 @@ export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRec
         return db.write(pruneChannelSends, due);
       },
       oldest: () => db.read(oldestPart, undefined),
+    },
+    {
+      name: 'browserRecordings',
+      days: () => config.current.browserRecordingDays,
+      async prune({ beforeMs, limit }) {
+        const due = (await deps.browserRecordings.all()).filter(({ id }) => id < idBefore('rec', beforeMs)).slice(0, limit);
+        for (const { agentId, id } of due) await deps.browserRecordings.remove(agentId, id);
+        return due.length;
+      },
+      async oldest() {
+        const [oldest] = await deps.browserRecordings.all();
+        return oldest === undefined ? undefined : timeOf(oldest.id);
+      },
     },
     {
       name: 'subAgentConversations',

@@ -37,6 +37,12 @@ export interface BrowserSession {
     options: Pick<Params<'browser.screenshot'>, 'fullPage' | 'ref' | 'element' | 'type'>,
     signal: AbortSignal,
   ): Promise<{ readonly bytes: Buffer; readonly mimeType: 'image/png' | 'image/jpeg'; readonly width: number; readonly height: number }>;
+  /** What a recording keeps of a tab: its address, what references name, and a small JPEG as base64 where one can be drawn. */
+  glance(
+    tabId: string | undefined,
+    refs: readonly string[],
+    picture: boolean,
+  ): Promise<{ readonly url: string; readonly title: string; readonly names: Readonly<Record<string, string>>; readonly jpeg?: string }>;
   pdf(tabId: string | undefined, signal: AbortSignal): Promise<Buffer>;
   act(tabId: string | undefined, request: BrowserAct, context: ActContext): Promise<ActResult>;
   console(tabId: string | undefined, level: BrowserConsoleEntry['type'] | undefined): Promise<readonly BrowserConsoleEntry[]>;

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { servePages, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -331,6 +331,131 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
     await expect(client.call('browser.status', { agentId: 'spare' })).rejects.toMatchObject({ code: 'not_found' });
     await client.call('agents.create', { agentId: 'spare', config: { model: config.model, tools: config.tools } });
     expect((await visit()).title).toBe('first');
+  });
+
+  describe('a recording', () => {
+    const dirOf = (agentId: string) => join(server.homeDir, 'data', 'browser-recordings', agentId);
+    const list = async (agentId: string) => (await server.client.call('browser.recordings.list', { agentId })).recordings;
+    /** Returns the steps of the newest recording, once there are so many. */
+    async function recorded(agentId: string, count: number) {
+      const steps = async () => {
+        const recordingId = (await list(agentId))[0]?.recordingId;
+        return recordingId === undefined ? [] : (await server.client.call('browser.recordings.get', { agentId, recordingId })).steps;
+      };
+      await expect.poll(async () => (await steps()).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count);
+      return steps();
+    }
+    const fresh = async (agentId: string) => {
+      for (const each of ['default', 'other', 'spare']) await server.client.call('browser.stop', { agentId: each });
+      await server.client.call('browser.recordings.delete', { agentId });
+    };
+
+    test('has each step with its element, address, outcome, time and picture, and nothing that was typed', async () => {
+      const { client } = server;
+      await fresh('default');
+      const url = pages.url('/login');
+      await turn([{ action: 'navigate', url, snapshot: true }]);
+      const ref = await refOf('Password');
+      await client.call('browser.act', { request: { kind: 'type', ref, text: 'typed-in-plain' } });
+      await client.call('browser.act', { request: { kind: 'press', ref, key: 'q' } });
+      await client.call('browser.act', { request: { kind: 'type', ref, secret: 'SHOP_PASSWORD' } });
+      await client.call('browser.act', { request: { kind: 'hover', ref: 'e9999', timeoutMs: 500 } });
+      await client.call('browser.navigate', { url: 'http://router.internal:80/' }).catch(() => {});
+      await client.call('browser.navigate', { url: pages.url('/') });
+      await client.call('browser.take_over', { held: true });
+      await client.call('browser.input', { events: [{ type: 'text', text: 'typed-by-hand' }] });
+      await client.call('browser.take_over', { held: false });
+      const steps = await recorded('default', 12);
+      expect(steps.map(({ step, by, action, detail, ok, picture }) => [step, by, action, detail, ok, picture])).toEqual([
+        [1, 'agent', 'navigate', url, true, true],
+        [2, 'agent', 'snapshot', undefined, true, false],
+        [3, 'caller', 'snapshot', undefined, true, false],
+        [4, 'caller', 'type', 'textbox "Password" 14 characters', true, true],
+        [5, 'caller', 'press', 'textbox "Password" a character', true, true],
+        [6, 'caller', 'type', 'textbox "Password" secret SHOP_PASSWORD', true, true],
+        [7, 'caller', 'hover', 'e9999', false, true],
+        [8, 'caller', 'navigate', 'http://router.internal:80/', false, expect.any(Boolean)],
+        [9, 'caller', 'navigate', pages.url('/'), true, true],
+        [10, 'person', 'take_over', undefined, true, false],
+        [11, 'person', 'input', 'events: 1, characters: 13', true, false],
+        [12, 'person', 'return', undefined, true, false],
+      ]);
+      expect(steps[0]).toMatchObject({
+        url,
+        title: 'Login',
+        tabId: expect.stringMatching(/^t\d+$/),
+        traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
+      });
+      expect(steps[5]?.title).toBe('[REDACTED]');
+      expect(steps[6]?.error).toMatch(/snapshot/);
+      expect(steps[7]?.error).toMatch(/not public/);
+      const [recording] = await list('default');
+      expect(recording).toMatchObject({ running: true, steps: 12, failed: 2, url: pages.url('/'), startedAt: steps[0]?.at, lastAt: steps[11]?.at });
+      const recordingId = recording?.recordingId ?? '';
+      const { jpeg } = await client.call('browser.recordings.picture', { recordingId, step: 9 });
+      expect(Buffer.from(jpeg, 'base64').subarray(0, 2).toString('hex')).toBe('ffd8');
+      await expect(client.call('browser.recordings.picture', { recordingId, step: 10 })).rejects.toMatchObject({ code: 'not_found' });
+      const kept = readdirSync(dirOf('default')).map((name) => readFileSync(join(dirOf('default'), name), 'latin1'));
+      for (const typed of [canary, 'typed-by-hand']) expect(kept.join('')).not.toContain(typed);
+      await client.call('browser.stop', {});
+      expect(await list('default')).toMatchObject([{ recordingId, running: false }]);
+    });
+
+    test('is seen by its owner and admins only, and deleted by admins', async () => {
+      const { client } = server;
+      await fresh('other');
+      const [mine, neighbour] = [await server.as(['rpc']), await server.as(['rpc'])];
+      await mine.call('browser.navigate', { agentId: 'other', url: pages.url('/cart') });
+      await client.call('browser.navigate', { agentId: 'other', url: pages.url('/') });
+      await recorded('other', 2);
+      const recordingId = (await list('other'))[0]?.recordingId ?? '';
+      const named = { agentId: 'other', recordingId };
+      expect((await mine.call('browser.recordings.get', named)).steps.map(({ detail }) => detail)).toEqual([pages.url('/cart')]);
+      await expect(mine.call('browser.recordings.picture', { ...named, step: 2 })).rejects.toMatchObject({ code: 'not_found' });
+      expect(await neighbour.call('browser.recordings.list', { agentId: 'other' })).toEqual({ recordings: [], more: false });
+      await expect(neighbour.call('browser.recordings.get', named)).rejects.toMatchObject({ code: 'not_found' });
+      await expect(neighbour.call('browser.recordings.picture', { ...named, step: 1 })).rejects.toMatchObject({ code: 'not_found' });
+      await expect(mine.call('browser.recordings.delete', named)).rejects.toMatchObject({ code: 'insufficient_scope' });
+      const narrow = await server.as(['rpc'], { agents: ['default'] });
+      await expect(narrow.call('browser.recordings.list', { agentId: 'other' })).rejects.toMatchObject({ code: 'not_found' });
+      await expect(client.call('browser.recordings.get', { ...named, agentId: 'default' })).rejects.toMatchObject({ code: 'not_found' });
+      // What follows is another recording.
+      expect(await client.call('browser.recordings.delete', named)).toEqual({ deleted: 1 });
+      await client.call('browser.navigate', { agentId: 'other', url: pages.url('/') });
+      expect(await recorded('other', 1)).toMatchObject([{ step: 1 }]);
+      await expect(client.call('browser.recordings.get', named)).rejects.toMatchObject({ code: 'not_found' });
+      expect(await client.call('browser.recordings.delete', { agentId: 'other' })).toEqual({ deleted: 1 });
+      expect(readdirSync(dirOf('other'))).toEqual([]);
+    });
+
+    test('goes with its agent, does not fail a step that cannot be stored, and is not made when it is switched off', async () => {
+      const { client } = server;
+      const open = (path: string) => client.call('browser.navigate', { agentId: 'spare', url: pages.url(path) });
+      const switchTo = (enabled: boolean) => client.call('config.patch', { section: 'browser', key: 'recording', value: { enabled } });
+      await fresh('spare');
+      await open('/');
+      await recorded('spare', 1);
+      const slow = client.call('browser.navigate', { agentId: 'spare', url: pages.url('/slow') }).catch((error: unknown) => error);
+      const { config } = await client.call('agents.get', { agentId: 'spare' });
+      await client.call('agents.delete', { agentId: 'spare' });
+      await slow;
+      await expect.poll(() => existsSync(dirOf('spare')), { timeout: 20_000 }).toBe(false);
+      await client.call('agents.create', { agentId: 'spare', config: { model: config.model, tools: config.tools } });
+      // As with a full disk: nothing can be written there.
+      writeFileSync(dirOf('spare'), '');
+      expect((await open('/')).title).toBe('Shop');
+      expect((await open('/cart')).title).toBe('Cart');
+      rmSync(dirOf('spare'));
+      const addresses = async () => (await recorded('spare', 1)).map(({ detail }) => detail);
+      await open('/login');
+      await expect.poll(addresses).toContain(pages.url('/login'));
+      await switchTo(false);
+      await open('/cart?unrecorded');
+      await switchTo(true);
+      await open('/visits');
+      await expect.poll(addresses).toContain(pages.url('/visits'));
+      expect(await addresses()).not.toContain(pages.url('/cart?unrecorded'));
+    });
   });
 
   test('switching browsers off ends those that run and withdraws the tool', async () => {

@@ -40,6 +40,13 @@ export const BrowserConfig = once(() =>
       .describe('Size of a page in CSS pixels.'),
     snapshotMaxChars: z.int().min(200).max(200_000).default(30_000).describe('Characters of a snapshot, unless a call names another limit.'),
     maxDownloadBytes: z.int().min(1024).max(1_073_741_824).default(52_428_800).describe('Largest file that a page may download into the workspace.'),
+    recording: z
+      .strictObject({
+        enabled: z.boolean().default(true).describe('Whether steps are recorded, with small pictures of the pages.'),
+        maxMb: z.int().min(1).max(102_400).default(256).describe('Space for all recordings in MiB; the oldest are deleted beyond it.'),
+      })
+      .prefault({})
+      .describe('What was done in browsers, to be looked at afterwards; `retention.browserRecordingDays` says how long it is kept.'),
     secrets: z
       .record(z.string().min(1).max(128), Secret())
       .default({})

@@ -9,6 +9,7 @@ import { parseJson } from '../../../kernel/json.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { BrowserSession, Browsers } from './api.ts';
 import type { BrowserConfig } from './config.ts';
+import { describeAct, type Recorder, type StepToRecord } from './recording/recorder.ts';
 
 export interface BrowserMethodsDeps extends Pick<Core, 'db' | 'bus' | 'clock'> {
   readonly config: Live<BrowserConfig>;
@@ -16,6 +17,7 @@ export interface BrowserMethodsDeps extends Pick<Core, 'db' | 'bus' | 'clock'> {
   /** The agent of calls that name none. */
   readonly defaultAgentOf: (call: CallContext) => string;
   readonly browsers: Browsers;
+  readonly recorder: Pick<Recorder, 'step'>;
   readonly hideSecrets: (text: string) => string;
 }
 
@@ -37,7 +39,7 @@ const off = 'Browsers are switched off (browser.enabled)';
 
 /** The browsers of agents for callers: which agent, who may, and what is recorded; the rest is the engine's. */
 export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
-  const { agents, browsers, config } = deps;
+  const { agents, browsers, config, recorder } = deps;
 
   const idOf = (agentId: string | undefined, call: CallContext): string => call.agentCaller?.agentId ?? agentId ?? deps.defaultAgentOf(call);
   const agentOf = (agentId: string | undefined, call: CallContext): Agent => agents.usable(idOf(agentId, call), call);
@@ -138,19 +140,22 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
       const [tabId, url] = [tabOf(params), urlOf(params)];
       if (url === undefined) throw new AppError('invalid_params', 'url is required', { param: 'url' });
       const session = await free(await start(params.agentId, call), call);
-      return hidden(await session.navigate(tabId, url, call.signal));
+      const step = { action: 'navigate', detail: url, tabId, picture: true };
+      return hidden(await recorder.step(session, call, step, () => session.navigate(tabId, url, call.signal)));
     },
 
     async 'browser.open'(params, call) {
       const url = urlOf(params);
       const session = await free(await start(params.agentId, call), call);
-      return hidden(await session.open(url, call.signal));
+      return hidden(await recorder.step(session, call, { action: 'open', detail: url, picture: true }, () => session.open(url, call.signal)));
     },
 
     async 'browser.snapshot'({ agentId, tabId, targetId, ...options }, call) {
       const tab = tabOf({ tabId, targetId });
       const maxChars = options.maxChars ?? config.current.snapshotMaxChars;
-      return hidden(await (await shownTo(call, runningOf(agentId, call))).snapshot(tab, { ...options, maxChars }, call.signal));
+      const session = await shownTo(call, runningOf(agentId, call));
+      const step = { action: 'snapshot', detail: options.selector, tabId: tab };
+      return hidden(await recorder.step(session, call, step, () => session.snapshot(tab, { ...options, maxChars }, call.signal)));
     },
 
     async 'browser.screenshot'({ agentId, tabId, targetId, ...options }, call) {
@@ -158,12 +163,17 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
       if (ref !== undefined && element !== undefined) throw new AppError('invalid_params', 'Expected either ref or element', { param: 'element' });
       if (fullPage === true && (ref ?? element) !== undefined)
         throw new AppError('invalid_params', 'fullPage is not supported for element screenshots', { param: 'fullPage' });
-      const { bytes, ...facts } = await (await shownTo(call, runningOf(agentId, call))).screenshot(tabOf({ tabId, targetId }), options, call.signal);
+      const tab = tabOf({ tabId, targetId });
+      const session = await shownTo(call, runningOf(agentId, call));
+      const step = { action: 'screenshot', detail: element, tabId: tab, ...(ref !== undefined && { refs: [ref] }) };
+      const { bytes, ...facts } = await recorder.step(session, call, step, () => session.screenshot(tab, options, call.signal));
       return { ...dataOf(bytes), ...facts };
     },
 
     async 'browser.pdf'(params, call) {
-      const bytes = await (await free(runningOf(params.agentId, call), call)).pdf(tabOf(params), call.signal);
+      const tabId = tabOf(params);
+      const session = await free(runningOf(params.agentId, call), call);
+      const bytes = await recorder.step(session, call, { action: 'pdf', tabId }, () => session.pdf(tabId, call.signal));
       return { ...dataOf(bytes), mimeType: 'application/pdf' as const };
     },
 
@@ -172,7 +182,8 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
       const session = await free(runningOf(agentId, call), call);
       await guardAct(session, request, call);
       const { workspaceDir } = agentOf(agentId, call);
-      return hidden(await session.act(tabId, request, { workspaceDir, signal: call.signal }));
+      const step = { ...describeAct(request), tabId };
+      return hidden(await recorder.step(session, call, step, () => session.act(tabId, request, { workspaceDir, signal: call.signal })));
     },
 
     async 'browser.tabs'({ agentId }, call) {
@@ -183,17 +194,27 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
     async 'browser.focus'(params, call) {
       const tabId = tabOf(params);
       if (tabId === undefined) throw new AppError('invalid_params', 'tabId is required for browser.focus', { param: 'tabId' });
-      const id = await (await free(runningOf(params.agentId, call), call)).focus(tabId);
-      return { focused: true as const, tabId: id, targetId: id };
+      const session = await free(runningOf(params.agentId, call), call);
+      return recorder.step(session, call, { action: 'focus', tabId, picture: true }, async () => {
+        const id = await session.focus(tabId);
+        return { focused: true as const, tabId: id, targetId: id };
+      });
     },
 
     async 'browser.close'(params, call) {
-      await (await free(runningOf(params.agentId, call), call)).close(tabOf(params));
-      return { closed: true as const };
+      const tabId = tabOf(params);
+      const session = await free(runningOf(params.agentId, call), call);
+      return recorder.step(session, call, { action: 'close', tabId }, async () => {
+        await session.close(tabId);
+        return { closed: true as const };
+      });
     },
 
     async 'browser.console'({ agentId, level, ...named }, call) {
-      const entries = [...(await (await shownTo(call, runningOf(agentId, call))).console(tabOf(named), level))];
+      const tabId = tabOf(named);
+      const session = await shownTo(call, runningOf(agentId, call));
+      const step = { action: 'console', detail: level, tabId };
+      const entries = [...(await recorder.step(session, call, step, () => session.console(tabId, level)))];
       return hidden({ entries, messages: entries });
     },
 
@@ -206,7 +227,8 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
       const session = runningOf(agentId, call);
       if (session.isHeld !== held) {
         await audit(call, 'browser.take_over', session.agentId, { held }, 'mutate');
-        session.hold(held);
+        const step: StepToRecord = { action: held ? 'take_over' : 'return', by: 'person' };
+        await recorder.step(session, call, step, async () => ({ held: session.hold(held) }));
       }
       return { held: session.isHeld };
     },
@@ -215,7 +237,9 @@ export function createBrowserMethods(deps: BrowserMethodsDeps): BrowserMethods {
       const session = runningOf(agentId, call);
       if (!session.isHeld) throw new AppError('precondition_failed', 'Take the browser over first: browser.take_over with held: true');
       await audit(call, 'browser.input', session.agentId, countsOf(events), 'mutate');
-      return { done: await session.input(events) };
+      const { events: count, characters } = countsOf(events);
+      const step: StepToRecord = { action: 'input', detail: `events: ${count}, characters: ${characters}`, by: 'person' };
+      return recorder.step(session, call, step, async () => ({ done: await session.input(events) }));
     },
   };
 }

@@ -15,6 +15,9 @@ export const RetentionConfig = z.strictObject({
     .max(10_000_000)
     .default(200_000)
     .describe('Traces that are kept at most, within `observability.persistence.retentionDays`.'),
+  browserRecordingDays: days(1, 3_650, 14).describe(
+    'Days until the recording of a browser is deleted; `browser.recording.maxMb` may delete it earlier.',
+  ),
   subAgentConversationDays: days(1, 3_650, 30).describe('Days without use until the conversation of an ended sub-agent is deleted.'),
 });
 export type RetentionConfig = z.output<typeof RetentionConfig>;

@@ -157,6 +157,7 @@ test('deletes what is older than configured, and reports stay the same', async (
     ['traces', 30, 2],
     ['channelMessages', 30, 0],
     ['channelDeliveries', 30, 0],
+    ['browserRecordings', 14, 0],
     ['subAgentConversations', 30, 4],
   ]);
   expect(retention?.kept.find(({ name }) => name === 'turns')?.oldestAtMs).toBe(startMs - 100 * dayMs);

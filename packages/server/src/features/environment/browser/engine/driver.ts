@@ -7,7 +7,7 @@ import { doStep, referenceOf } from './act.ts';
 import type { DriverOptions, FromThread, Requests } from './protocol.ts';
 import { Screencast } from './screencast.ts';
 import { sentenceOf, within } from './page-time.ts';
-import { shortenSnapshot } from './snapshot-text.ts';
+import { type Reference, shortenSnapshot } from './snapshot-text.ts';
 import type { Tab } from './tab.ts';
 
 type InputEvent = Params<'browser.input'>['events'][number];
@@ -25,6 +25,9 @@ const maxDownloads = 10;
 const settling: ReadonlySet<string> = new Set(['click', 'press', 'type', 'evaluate', 'dialog']);
 const maxSide = 2000;
 const maxPageHeight = 8000;
+const glanceMs = 1_500;
+const maxGlanceSide = 800;
+const glanceQuality = 55;
 const maxPdfBytes = 20 * 1024 * 1024;
 const maxStateChars = 4 * 1024 * 1024;
 
@@ -123,6 +126,7 @@ export class Driver {
       ...(interactive !== undefined && { interactive }),
       ...(compact !== undefined && { compact }),
     });
+    tab.refs = refs;
     const { type: _, active: __, ...page } = await this.#describe(tab);
     return {
       ...page,
@@ -165,6 +169,28 @@ export class Driver {
       );
       const size = { width: Math.max(1, Math.round(area.width * scale)), height: Math.max(1, Math.round(area.height * scale)) };
       return { base64: data, mimeType: type === 'png' ? ('image/png' as const) : ('image/jpeg' as const), ...size };
+    } finally {
+      await session.detach().catch(() => {});
+    }
+  }
+
+  /** Returns what a recording keeps of a tab: a small picture where it can be drawn, and what references of its last snapshot name. */
+  async glance({ tabId, refs, picture }: Requests['glance']) {
+    const tab = this.#tab(tabId);
+    const names = Object.fromEntries(refs.map((ref) => [ref, describeReference(tab.refs[referenceOf(ref)])]));
+    const { url, title } = await this.#describe(tab);
+    const jpeg = picture && tab.dialog === undefined && !tab.isCrashed ? await this.#drawSmall(tab.page).catch(() => undefined) : undefined;
+    return { url, title, names, ...(jpeg !== undefined && { jpeg }) };
+  }
+
+  async #drawSmall(page: Page): Promise<string> {
+    const session = await this.#context.newCDPSession(page);
+    try {
+      const { cssLayoutViewport: view } = await within(glanceMs, session.send('Page.getLayoutMetrics'));
+      const scale = Math.min(1, maxGlanceSide / Math.max(view.clientWidth, view.clientHeight, 1));
+      const clip = { x: view.pageX, y: view.pageY, width: Math.max(1, view.clientWidth), height: Math.max(1, view.clientHeight), scale };
+      const { data } = await within(glanceMs, session.send('Page.captureScreenshot', { format: 'jpeg', quality: glanceQuality, clip }));
+      return data;
     } finally {
       await session.detach().catch(() => {});
     }
@@ -247,7 +273,7 @@ export class Driver {
     const known = [...this.#tabs.values()].find((tab) => tab.page === page);
     if (known !== undefined) return known;
     this.#last += 1;
-    const tab: Tab = { id: `t${this.#last}`, page, entries: [], dialog: undefined, isCrashed: false, onDialog: undefined };
+    const tab: Tab = { id: `t${this.#last}`, page, entries: [], refs: {}, dialog: undefined, isCrashed: false, onDialog: undefined };
     if (this.#tabs.size >= this.#options.maxTabs) {
       void this.#refuse(page);
       return tab;
@@ -413,6 +439,9 @@ export class Driver {
 
 const levels: readonly BrowserConsoleEntry['type'][] = ['debug', 'log', 'info', 'warning', 'error'];
 const crashed = 'The page crashed, perhaps because it needed too much memory: close the tab or open another page';
+
+const describeReference = (reference: Reference | undefined): string =>
+  reference === undefined ? '' : `${reference.role}${reference.name === undefined ? '' : ` ${JSON.stringify(reference.name.slice(0, 120))}`}`;
 
 const describeDialog = (dialog: Dialog) => ({ type: dialog.type(), message: dialog.message().slice(0, 2000) });
 

@@ -9,6 +9,7 @@ export interface Requests {
   close: { readonly tabId: string | undefined };
   snapshot: { readonly tabId: string | undefined } & Pick<Params<'browser.snapshot'>, 'interactive' | 'compact' | 'depth' | 'selector' | 'maxChars'>;
   screenshot: { readonly tabId: string | undefined } & Pick<Params<'browser.screenshot'>, 'fullPage' | 'ref' | 'element' | 'type'>;
+  glance: { readonly tabId: string | undefined; readonly refs: readonly string[]; readonly picture: boolean };
   pdf: { readonly tabId: string | undefined };
   act: { readonly tabId: string | undefined; readonly step: Step };
   console: { readonly tabId: string | undefined; readonly level: BrowserConsoleEntry['type'] | undefined };

@@ -30,6 +30,7 @@ const graceMs = 1_000;
 const slowMs = 4_000;
 const pingMs = 4_000;
 const readMs = 10_000;
+const glanceMs = 3_000;
 /** Longest time that an end waits for logins to keep. */
 const stateMs = 3_000;
 /** Added for the tab that a page is opened in. */
@@ -150,6 +151,11 @@ export class RunningBrowser implements BrowserSession {
   async screenshot(tabId: string | undefined, options: Omit<Requests['screenshot'], 'tabId'>, signal: AbortSignal) {
     const { base64, ...rest } = await this.#ask('screenshot', { tabId, ...options }, 2 * readMs, signal);
     return { bytes: Buffer.from(base64, 'base64'), ...rest };
+  }
+
+  /** Is not a use: what is recorded keeps no browser running. */
+  glance(tabId: string | undefined, refs: readonly string[], picture: boolean) {
+    return this.#thread.ask('glance', { tabId, refs, picture }, glanceMs);
   }
 
   async pdf(tabId: string | undefined, signal: AbortSignal) {
