@@ -539,6 +539,18 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     await expect.poll(async () => JSON.stringify(await product.call('obs.audit.query', { actionType: 'browser.input' }))).toContain('"characters":1');
     await dialog.getByRole('button', { name: 'Return to agent' }).click();
     await dialog.getByLabel('Address').waitFor();
+    await dialog.getByRole('button', { name: 'Recordings' }).click();
+    await dialog.getByRole('table').getByRole('button').first().click();
+    const steps = dialog.getByRole('list', { name: 'Steps' });
+    await steps.getByText('characters: 1').waitFor();
+    await steps.getByRole('button', { name: '1. navigate' }).click();
+    await dialog.getByRole('img', { name: 'after step 1' }).waitFor();
+    await dialog.getByRole('button', { name: 'All recordings' }).click();
+    await dialog.getByRole('button', { name: 'Delete the recording' }).click();
+    await page.getByRole('dialog', { name: 'Delete recording' }).getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByText('No recordings').waitFor();
+    await dialog.getByRole('button', { name: 'Live view' }).click();
+    await dialog.getByRole('button', { name: 'Recordings' }).waitFor();
     await dialog.getByRole('button', { name: 'Close' }).last().click();
     await follow(page, 'Chat');
     await page.getByRole('textbox', { name: 'Message' }).fill('Hello');

@@ -48,21 +48,22 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
         </span>
       }
       actions={
-        agent !== undefined &&
-        !agent.suspended && (
+        agent !== undefined && (
           <>
             <Button icon="screen" onClick={() => setBrowsing(true)}>
               Browser
             </Button>
-            <Button
-              icon="chat"
-              onClick={() => {
-                chats.begin(agentId);
-                navigate('/chat');
-              }}
-            >
-              Chat
-            </Button>
+            {!agent.suspended && (
+              <Button
+                icon="chat"
+                onClick={() => {
+                  chats.begin(agentId);
+                  navigate('/chat');
+                }}
+              >
+                Chat
+              </Button>
+            )}
           </>
         )
       }

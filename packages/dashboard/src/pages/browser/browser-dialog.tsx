@@ -6,6 +6,7 @@ import { Pace } from '../../data/pace.ts';
 import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
+import { Recordings } from './recordings.tsx';
 import { type InputEvent, joined, keyEvent, placeIn } from './typed-keys.ts';
 
 type View = Result<'browser.view'>;
@@ -14,8 +15,30 @@ const waitMs = 10_000;
 /** A page that changes all the time is read this often. */
 const pauseMs = 150;
 
-/** Shows the browser of an agent live; admins open addresses in it, take it over, click and type, and return it. */
-export function BrowserDialog({ agentId, onClose }: { readonly agentId: string; readonly onClose: () => void }) {
+interface BrowserDialogProps {
+  readonly agentId: string;
+  readonly onClose: () => void;
+}
+
+/** Shows the browser of an agent: live, or what was recorded of it. */
+export function BrowserDialog(props: BrowserDialogProps) {
+  const [recorded, setRecorded] = useState(false);
+  if (!recorded) return <LiveDialog {...props} onRecordings={() => setRecorded(true)} />;
+  return (
+    <Dialog title={`Recordings of ${props.agentId}’s browser`} wide onClose={props.onClose}>
+      <div className="dialog-body">
+        <Recordings agentId={props.agentId} />
+      </div>
+      <footer>
+        <Button onClick={() => setRecorded(false)}>Live view</Button>
+        <Button onClick={props.onClose}>Close</Button>
+      </footer>
+    </Dialog>
+  );
+}
+
+/** Shows the browser live; admins open addresses in it, take it over, click and type, and return it. */
+function LiveDialog({ agentId, onClose, onRecordings }: BrowserDialogProps & { readonly onRecordings: () => void }) {
   const { admin, client } = useSession();
   const [round, setRound] = useState(0);
   const { shown, held, ended, error } = useView(agentId, round);
@@ -58,6 +81,7 @@ export function BrowserDialog({ agentId, onClose }: { readonly agentId: string; 
             {held ? 'Return to agent' : 'Take over'}
           </Button>
         )}
+        <Button onClick={onRecordings}>Recordings</Button>
         <Button onClick={onClose}>Close</Button>
       </footer>
     </Dialog>
