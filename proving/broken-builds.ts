@@ -2,6 +2,7 @@ import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } 
 import { proveConfigChanges } from './config-changes.ts';
 import { proveConnectedClients } from './connected-clients.ts';
 import { proveDocumentBombs } from './document-bombs.ts';
+import { proveKnowledgeFolder } from './knowledge-folder.ts';
 import { proveBrowserCrashes } from './browser-crashes.ts';
 import { proveTerminalDrives } from './terminal-drives.ts';
 import { proveDoctorRuns } from './doctor-runs.ts';
@@ -225,6 +226,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   },
   'sums-deleted-with-calls': () =>
     wrongOf(proveYear({ days: 95, pace: { turns: 6, callsPerTurn: 4, events: 0, subAgents: 1 }, broken: 'sums-deleted-with-calls' })),
+  'subfolders-unwatched': () => wrongOf(proveKnowledgeFolder({ files: 60, broken: 'subfolders-unwatched' }), /change in a subfolder/),
   'swallowed-error': () => wrongOf(proveStorageFaults({ calls: [15, 25, 35], commits: 8, broken: 'swallowed-error' })),
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
   'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),

@@ -2,9 +2,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
-import { type Daemon, logOf, pause, startDaemon } from './lib/daemon.ts';
+import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { deflatedZip, hugePng, pdfBomb } from './lib/bombs.ts';
 import { makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { readMain } from './lib/main-thread.ts';
 import { proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
@@ -153,17 +154,6 @@ export async function proveDocumentBombs({ rounds, only, broken, progress }: Bom
     await provider.close();
     await removeHome(home);
   }
-}
-
-async function readMain(daemon: Daemon): Promise<{ readonly longestMs: number; readonly peakMb: number }> {
-  const reports = (): readonly string[] => daemon.stderr().match(/main thread: \{.*\}/g) ?? [];
-  const before = reports().length;
-  process.kill(daemon.pid, 'SIGUSR2');
-  for (const until = performance.now() + 30_000; reports().length === before;) {
-    if (performance.now() > until) throw new Error(`the daemon does not report\n${logOf(daemon)}`);
-    await pause(10);
-  }
-  return JSON.parse(reports().at(-1)?.slice('main thread: '.length) ?? '');
 }
 
 async function upload({ port, token }: Daemon, bytes: Buffer): Promise<string> {

@@ -11,6 +11,7 @@ import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 import { proveGuessing } from './r31-guessing.ts';
 import { proveSkillVetting } from './r35-skill-vetting.ts';
 import { proveBrowserCrashes } from './browser-crashes.ts';
+import { proveKnowledgeFolder } from './knowledge-folder.ts';
 import { proveDocumentBombs } from './document-bombs.ts';
 import { measureBrowser } from './browser-figures.ts';
 import { proveBrowserOrders } from './browser-orders.ts';
@@ -202,6 +203,18 @@ export function transportProofs({ seed, progress }: ProofOptions): Proofs {
           'Archives, documents and images that unpack to far more than they are never hold the event loop over 50 ms, nor the daemon over 300 MB (with the decoder of images, 400 MB)',
         figure: `${report.bombs} bombs: the main thread worked ${report.longestMs} ms at a time at most, the daemon had ${report.documentsMb} MB at most with documents and ${report.imagesMb} MB with images; ${report.wrong.length} wrong`,
         caught: `documents are read on the event loop: ${broken.wrong.length} wrong, ${broken.longestMs} ms at a time`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'knowledge-folder'() {
+      const report = await proveKnowledgeFolder({ files: 10_000, progress });
+      printFindings(report.wrong);
+      const broken = await proveKnowledgeFolder({ files: 100, broken: 'subfolders-unwatched' });
+      return {
+        promise:
+          'A folder of 10,000 files is indexed and watched with all its subfolders; the main thread works at most 50 ms at a time, the daemon has at most 400 MB',
+        figure: `${report.files} files in ${report.folders} folders: indexed after ${Math.round(report.indexedMs / 1_000)} s, compared in ${report.comparedMs} ms, a change in a subfolder found after ${report.noticedMs} ms; main thread ${report.longestMs} ms at a time, ${report.peakMb} MB; ${report.wrong.length} wrong`,
+        caught: `subfolders are not watched: ${broken.wrong.length} wrong`,
         good: report.wrong.length === 0 && broken.wrong.length > 0,
       };
     },

@@ -74,8 +74,9 @@ function sourcesText({ sources }: Result<'knowledge.list'>): string {
       plainText(folder ?? site ?? ''),
     ]),
   );
-  const notes = sources.flatMap(({ agentId, name, problem, failedCount, failed }) => [
+  const notes = sources.flatMap(({ agentId, name, problem, unwatched, failedCount, failed }) => [
     ...(problem === undefined ? [] : [`${agentId}/${name}: ${plainText(problem)}`]),
+    ...(unwatched === 0 ? [] : [`${agentId}/${name}: ${unwatched} folders beyond the limit of watches are compared at intervals only`]),
     ...failed.map((one) => `${agentId}/${name}: ${plainText(one.path)}: ${plainText(one.problem)}`),
     ...(failedCount > failed.length ? [`${agentId}/${name}: ${failedCount - failed.length} more files without text`] : []),
   ]);

@@ -51,6 +51,8 @@ export async function readTree(
     readonly maxDepth: number;
     /** Names that are left out, with everything below them. */
     readonly skip?: (name: string) => boolean;
+    /** Called with the path of each folder below the place. */
+    readonly onFolder?: (path: string) => void;
     /** Called with the path of a folder below the place that cannot be read; without it that fails. */
     readonly onUnread?: (path: string) => void;
   },
@@ -87,8 +89,10 @@ export async function readTree(
         return undefined;
       });
       if (stat === undefined) continue;
-      if (stat.isDirectory()) below.push(name);
-      else entries.push(toEntry([...names, name].join('/'), stat));
+      if (stat.isDirectory()) {
+        below.push(name);
+        bounds.onFolder?.([...names, name].join('/'));
+      } else entries.push(toEntry([...names, name].join('/'), stat));
     }
     return below;
   }

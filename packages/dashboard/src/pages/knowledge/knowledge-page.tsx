@@ -71,7 +71,7 @@ function Sources() {
 function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly onRefreshed: () => void }) {
   const { client, admin } = useSession();
   const { busy, error, run } = useAction();
-  const { agentId, name, folder, site, trusted, state, problem, checkedAt, nextCheckAt, files, passages, more, failedCount, failed } = source;
+  const { agentId, name, folder, site, trusted, state, problem, checkedAt, nextCheckAt, files, passages, more, unwatched, failedCount, failed } = source;
   return (
     <article className="card" aria-label={`${name} of ${agentId}`}>
       <header className="facts-line">
@@ -99,6 +99,7 @@ function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly
           </>
         )}
         {more && '; there are more files than it may have'}
+        {unwatched > 0 && `; ${plural(unwatched, 'folder')} beyond the limit of watches, compared at intervals only`}
       </p>
       {failedCount > 0 && (
         <details>

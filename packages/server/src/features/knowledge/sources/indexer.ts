@@ -23,6 +23,8 @@ export interface IndexerDeps {
   readonly stored: (owner: string) => void;
 }
 
+type OnFolders = (folders: readonly string[]) => Promise<void>;
+
 export interface Indexed {
   readonly changed: number;
   readonly removed: number;
@@ -120,9 +122,15 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     return new Map(all.filter(({ place }) => place === placeOf(source)).map((file) => [file.path, file]));
   }
 
-  async function indexFolder(agentId: string, source: KnowledgeSource, folder: string, signal: AbortSignal): Promise<Indexed> {
+  async function indexFolder(
+    agentId: string,
+    source: KnowledgeSource,
+    folder: string,
+    { signal, onFolders }: { readonly signal: AbortSignal; readonly onFolders: OnFolders },
+  ): Promise<Indexed> {
     const before = await known(agentId, source, signal);
-    const { files, unread, more, isEmpty } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
+    const { files, folders, unread, more, isEmpty } = await scanFolder(folder, { maxFiles: source.maxFiles, homeDir });
+    await onFolders(folders);
     if (isEmpty && before.size > 0)
       throw new AppError('not_found', 'The folder is empty; what was indexed is kept, as a disk may not be mounted: remove the source to remove it');
     let changed = 0;
@@ -187,8 +195,9 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
   }
 
   return {
-    index(agentId: string, source: KnowledgeSource, signal: AbortSignal): Promise<Indexed> {
-      if (source.folder !== undefined) return indexFolder(agentId, source, source.folder, signal);
+    /** `onFolders` is called with the folders below that of the source, before their files are read. */
+    index(agentId: string, source: KnowledgeSource, signal: AbortSignal, onFolders: OnFolders): Promise<Indexed> {
+      if (source.folder !== undefined) return indexFolder(agentId, source, source.folder, { signal, onFolders });
       return indexSite(agentId, source, source.site ?? '', signal);
     },
     /** Removes everything of a source. */

@@ -21,6 +21,8 @@ export interface FoundFile {
 
 export interface Scan {
   readonly files: readonly FoundFile[];
+  /** Folders below it. */
+  readonly folders: readonly string[];
   /** Folders below it that could not be read. */
   readonly unread: readonly string[];
   /** There are more than are indexed. */
@@ -33,13 +35,21 @@ export interface Scan {
 export async function scanFolder(folder: string, { maxFiles, homeDir }: { readonly maxFiles: number; readonly homeDir: string }): Promise<Scan> {
   await refuseHome(folder, homeDir);
   const unread: string[] = [];
+  const folders: string[] = [];
   const { entries, more } = await readTree(
     { base: folder, within: [] },
-    { maxEntries, maxDepth, skip: (name) => name.startsWith('.') || skipped.has(name), onUnread: (path) => unread.push(path) },
+    {
+      maxEntries,
+      maxDepth,
+      skip: (name) => name.startsWith('.') || skipped.has(name),
+      onFolder: (path) => folders.push(path),
+      onUnread: (path) => unread.push(path),
+    },
   );
   const files = entries.filter(({ path, kind }) => kind === 'file' && extensions.test(path)).toSorted((a, b) => (a.path < b.path ? -1 : 1));
   return {
     files: files.slice(0, maxFiles).map(({ path, stamp, size }) => ({ path, stamp, size })),
+    folders,
     unread,
     more: more || files.length > maxFiles,
     isEmpty: entries.length === 0 && (await readdir(folder)).length === 0,

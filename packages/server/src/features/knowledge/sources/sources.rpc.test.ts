@@ -179,6 +179,21 @@ describe('a knowledge folder', () => {
   test('is noticed when something is written to it', async () => {
     put('new.md', 'The lantern hangs in the northern tower.');
     await expect.poll(() => paths('lantern northern tower'), { timeout: 30_000 }).toContain('new.md');
+    // Below it, in a folder that is made later, and in one that takes the name of another.
+    put('deep/well.md', 'The bucket hangs in the well.');
+    await expect.poll(() => paths('bucket well'), { timeout: 30_000 }).toContain('deep/well.md');
+    mkdirSync(join(folder(), 'later/inner'), { recursive: true });
+    put('later/inner/mill.md', 'The millstone turns at noon.');
+    await expect.poll(() => paths('millstone noon'), { timeout: 30_000 }).toContain('later/inner/mill.md');
+    renameSync(join(folder(), 'later'), join(base, 'away'));
+    mkdirSync(join(folder(), 'later/inner'), { recursive: true });
+    await expect.poll(() => texts('millstone noon'), { timeout: 30_000 }).not.toContain('millstone');
+    put('later/inner/forge.md', 'The anvil rings at dawn.');
+    await expect.poll(() => paths('anvil dawn'), { timeout: 30_000 }).toContain('later/inner/forge.md');
+    rmSync(join(folder(), 'later'), { recursive: true });
+    rmSync(join(folder(), 'deep/well.md'));
+    await refresh();
+    expect(await sourceOf('handbook')).toMatchObject({ files: 3, unwatched: 0 });
   });
 
   test('that vanishes keeps its index, and continues when it is back', async () => {

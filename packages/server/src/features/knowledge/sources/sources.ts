@@ -163,7 +163,7 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
         sourcesOf(reached).map(async (wanted) => {
           const { name, folder, site, trusted } = wanted.source;
           const sum = sums.find((one) => one.agentId === wanted.agentId && one.source === name && one.place === placeOf(wanted.source));
-          const { state, problem, checkedAtMs, nextCheckAtMs, more } = sync.statusOf(wanted);
+          const { state, problem, checkedAtMs, nextCheckAtMs, more, unwatched } = sync.statusOf(wanted);
           const failed =
             sum === undefined || sum.failed === 0
               ? []
@@ -182,6 +182,7 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
             passages: sum?.passages ?? 0,
             bytes: sum?.bytes ?? 0,
             more: more ?? false,
+            unwatched: unwatched ?? 0,
             failedCount: sum?.failed ?? 0,
             failed: failed.map(({ path, problem: why }) => ({ path, problem: why ?? '' })),
           };

@@ -3,8 +3,8 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Log } from '../../../kernel/log.ts';
-import { watchFolder } from '../../../kernel/watch-folder.ts';
 import { type KnowledgeSource, placeOf } from './api.ts';
+import { createWatchBudget, FolderWatch } from './folder-watch.ts';
 import type { createIndexer, Indexed } from './indexer.ts';
 import { listSourceSums } from './store.ts';
 
@@ -23,6 +23,8 @@ export interface SourceStatus {
   readonly more?: boolean | undefined;
   /** The next comparison; none while it is being indexed. */
   readonly nextCheckAtMs?: number | undefined;
+  /** Folders that are compared at intervals only. */
+  readonly unwatched?: number | undefined;
 }
 
 interface SyncDeps {
@@ -38,8 +40,10 @@ interface SyncDeps {
 
 interface Tended {
   readonly source: KnowledgeSource;
-  readonly watcher: Disposable | undefined;
+  readonly watcher: FolderWatch | undefined;
   status: SourceStatus;
+  /** How long the last scan of the folder took. */
+  scanMs: number;
   dueMs: number;
   /** Whether it changed while it was indexed. */
   changed: boolean;
@@ -51,6 +55,10 @@ const settleMs = 1_500;
 const minSiteMinutes = 60;
 const retryMs = 60_000;
 
+/** A large folder in which something always changes is compared a tenth of the time at most. */
+const scanShare = 10;
+const pauseOf = ({ scanMs }: Tended): number => Math.max(settleMs, scanShare * scanMs);
+
 const keyOf = ({ agentId, source }: Wanted): string => `${agentId}\n${source.name}`;
 
 /**
@@ -60,6 +68,7 @@ const keyOf = ({ agentId, source }: Wanted): string => `${agentId}\n${source.nam
 export class KnowledgeSync implements AsyncDisposable {
   readonly #deps: SyncDeps;
   readonly #stopping = new AbortController();
+  readonly #budget = createWatchBudget();
   readonly #tended = new Map<string, Tended>();
   #working: Promise<void> | undefined;
   /** The source that is being indexed. */
@@ -167,11 +176,12 @@ export class KnowledgeSync implements AsyncDisposable {
         watcher:
           one.source.folder === undefined
             ? undefined
-            : watchFolder(one.source.folder, () => {
-                this.#markDue(tended, settleMs);
+            : new FolderWatch(one.source.folder, this.#budget, () => {
+                this.#markDue(tended, pauseOf(tended));
                 if (this.#working === undefined) this.#schedule();
               }),
         status: { state: 'waiting' },
+        scanMs: 0,
         dueMs: this.#deps.clock.monotonic(),
         changed: false,
       };
@@ -196,6 +206,14 @@ export class KnowledgeSync implements AsyncDisposable {
     }
   }
 
+  async #watch(tended: Tended, folders: readonly string[]): Promise<void> {
+    const watching = await tended.watcher?.keep(folders);
+    if (watching === undefined) return;
+    // Something may have changed between the scan and the watch.
+    if (watching.opened > 0) tended.changed = true;
+    tended.status = { ...tended.status, unwatched: watching.unwatched };
+  }
+
   async #index(wanted: Wanted, tended: Tended): Promise<void> {
     const { clock, indexer, log } = this.#deps;
     const { agentId, source } = wanted;
@@ -207,9 +225,14 @@ export class KnowledgeSync implements AsyncDisposable {
     const stop = new AbortController();
     const signal = AbortSignal.any([this.#stopping.signal, stop.signal]);
     this.#current = { wanted, stop };
+    const sinceMs = clock.monotonic();
     try {
-      const { changed, removed, more }: Indexed = await indexer.index(agentId, source, signal);
-      tended.status = { state: 'ready', checkedAtMs: clock.now(), more };
+      const { changed, removed, more }: Indexed = await indexer.index(agentId, source, signal, async (folders) => {
+        tended.scanMs = clock.monotonic() - sinceMs;
+        await this.#watch(tended, folders);
+      });
+      const { unwatched } = tended.status;
+      tended.status = { state: 'ready', checkedAtMs: clock.now(), more, unwatched };
       if (changed + removed > 0) log.info({ agentId, source: source.name, changed, removed }, 'Indexed a knowledge source');
     } catch (error) {
       if (signal.aborted) {
@@ -220,13 +243,19 @@ export class KnowledgeSync implements AsyncDisposable {
       nextMs = Math.min(everyMs, retryMs);
       const isAway = error instanceof AppError && error.code !== 'internal';
       const problem = isAway ? error.message : 'The source could not be indexed; the log says why';
-      tended.status = { state: isAway ? 'unavailable' : 'failed', problem, checkedAtMs: clock.now(), more: tended.status.more };
+      tended.status = {
+        state: isAway ? 'unavailable' : 'failed',
+        problem,
+        checkedAtMs: clock.now(),
+        more: tended.status.more,
+        unwatched: tended.status.unwatched,
+      };
       log.warn({ err: error, agentId, source: source.name, place: placeOf(source) }, 'Failed to index a knowledge source');
     } finally {
       this.#current = undefined;
       // Noticed meanwhile: what was written after it was read is read again.
       tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + nextMs);
-      if (tended.changed) tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + settleMs);
+      if (tended.changed) tended.dueMs = Math.min(tended.dueMs, clock.monotonic() + pauseOf(tended));
     }
   }
 }
