@@ -33,7 +33,8 @@ export interface FolderOptions {
 
 const maxMainMs = 50;
 const maxMb = 400;
-const maxNoticedMs = 15_000;
+/** Longer for folders whose scan takes seconds. */
+const noticedWithin = (files: number) => (files > 1_000 ? 30_000 : 10_000);
 const filesPerFolder = 20;
 
 const Sources = z.looseObject({
@@ -106,6 +107,7 @@ export async function proveKnowledgeFolder({ files, broken, progress }: FolderOp
       Found.parse(await rpcCall(running, 'knowledge.search', { query: 'lantern northern tower', limit: 1 })).passages.some(({ path }) =>
         path.endsWith('/new.md'),
       );
+    const maxNoticedMs = noticedWithin(files);
     let found = false;
     while (!found && performance.now() - changedAt < maxNoticedMs) {
       found = await isFound();

@@ -55,8 +55,8 @@ const settleMs = 1_500;
 const minSiteMinutes = 60;
 const retryMs = 60_000;
 
-/** A large folder in which something always changes is compared a tenth of the time at most. */
-const scanShare = 10;
+/** A large folder in which something always changes is compared a fifth of the time at most. */
+const scanShare = 5;
 const pauseOf = ({ scanMs }: Tended): number => Math.max(settleMs, scanShare * scanMs);
 
 const keyOf = ({ agentId, source }: Wanted): string => `${agentId}\n${source.name}`;
