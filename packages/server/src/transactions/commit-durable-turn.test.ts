@@ -215,7 +215,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     background: { markCall: () => expect.unreachable(), reported() {}, release() {} },
     autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget },
     openCalls: () => ({ begin() {}, add() {}, settle() {}, close() {} }),
-    budgetOf: (payer, store, used) => new LedgerBudget(ledger, payer, store, used),
+    budgetOf: (payer, store, { used }) => new LedgerBudget(ledger, payer, store, { used }),
   });
   const handler: WorkHandler = async (item: WorkItem, signal) => {
     const call: CallContext = {

@@ -97,6 +97,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
       traces: deps.traces,
       modelsFor: (agent) => modelsFor(agent, models, ownModel(agent, models)),
       openCalls: (of) => journal.open(of),
+      capped: (budget, turn) => autonomy.turns.cappedPart(budget, turn),
       openWork,
       bookWork,
       reserveForTurn,

@@ -1,4 +1,5 @@
 import type { ModelTier, TurnOrigin } from '@gatehouse/contract';
+import type { CallingTurn } from '../../../kernel/call-context.ts';
 import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
@@ -14,6 +15,8 @@ export interface WorkFor {
   readonly principalId: string;
   /** Row whose totals grow by the work's usage, in the transaction that books it. */
   readonly conversationRef?: string;
+  /** The turn of which it is a part: the budget and the stops of its root run apply as well. */
+  readonly turn?: CallingTurn | undefined;
   readonly signal: AbortSignal;
 }
 

@@ -1,9 +1,10 @@
+import type { CallingTurn } from '../../../kernel/call-context.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { BudgetOwners, ModelWork, ReserveStore, TurnBudget, UsageAnswer, UsageQuery } from './api.ts';
 import { Billing, type BillingDeps } from './usage/billing.ts';
 import type { BudgetsConfig } from './config.ts';
-import { Ledger } from './limits/ledger.ts';
+import { Ledger, type TurnUse } from './limits/ledger.ts';
 import { createBudgetMethods } from './methods.ts';
 import { usageReport, usedByPrincipals, usedSince } from './store.ts';
 import { LedgerBudget } from './limits/turn-budget.ts';
@@ -12,7 +13,7 @@ import { createModelWork, type WorkDeps } from './limits/model-work.ts';
 const dayMs = 86_400_000;
 const stepMs = 60_000;
 
-export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
+export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents' | 'useOf'> {
   /** `budgets` of the root configuration. */
   readonly overall: Live<BudgetsConfig>;
   readonly agents: AgentsApi;
@@ -30,7 +31,7 @@ export interface Budgets extends AsyncDisposable {
   budgetOf(
     payer: { readonly agentId: string; readonly principalId: string },
     store: ReserveStore,
-    used?: { readonly tokens: number; readonly nano: number },
+    turn: { readonly calling: CallingTurn; readonly used?: { readonly tokens: number; readonly nano: number } | undefined },
   ): TurnBudget;
 }
 
@@ -52,6 +53,8 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
       billing.announce();
     },
   });
+  /** What running turns use, for the calls that their tools make. */
+  const uses = new WeakMap<CallingTurn, TurnUse>();
   const nowMs = clock.now();
   const window = { sinceMs: nowMs - dayMs - 600_000, untilMs: nowMs + stepMs, stepMs };
   for (const row of await db.read(usedSince, window)) ledger.seed(row.agentId, row.atMs, row);
@@ -67,9 +70,13 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   const following = deps.owners.onChange(keepOwners);
   return {
     methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
-    work: createModelWork(deps, ledger),
+    work: createModelWork({ ...deps, useOf: (turn) => uses.get(turn) }, ledger),
     usage: (query) => (query.conversationRefs === undefined ? db.read(usageReport, query) : db.search(usageReport, query)),
-    budgetOf: (payer, store, used) => new LedgerBudget(ledger, payer, store, used),
+    budgetOf(payer, store, { calling, used }) {
+      const budget = new LedgerBudget(ledger, payer, store, { used });
+      uses.set(calling, budget.use);
+      return budget;
+    },
     async [Symbol.asyncDispose]() {
       following[Symbol.dispose]();
       await billing[Symbol.asyncDispose]();

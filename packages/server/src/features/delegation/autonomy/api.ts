@@ -103,4 +103,6 @@ export interface TurnAutonomy {
   end(turn: CallingTurn): void;
   /** Applies the limits of the root to the calls of a turn, in addition to the turn's own. */
   capped(budget: TurnBudget, turn: CallingTurn): TurnBudget;
+  /** The same for one call that a tool of the turn makes, such as that of an image. */
+  cappedPart(budget: TurnBudget, turn: CallingTurn): TurnBudget;
 }

@@ -132,6 +132,26 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   };
 
   const revokedRun = (): Refused => ({ cap: 'lease', limit: 0, used: 0, isRevoked: true, message: 'The run was stopped' });
+  function capped(budget: TurnBudget, turn: CallingTurn, isPart: boolean): TurnBudget {
+    return new RootBudget(budget, {
+      roots,
+      isPart,
+      rootRunId: turn.rootRunId,
+      maxCostOf: deps.maxCostOf,
+      onBreach: () =>
+        deps.traceWork({
+          kind: 'autonomy',
+          rootRunId: turn.rootRunId,
+          parentId: turn.turnId,
+          outcome: 'failed',
+          endReason: 'budget_breach',
+          ...(turn.run !== undefined && { refs: { runId: turn.run.runId, leaseId: turn.run.leaseId } }),
+          facts: { event: 'budget_breach' },
+        }),
+      stopped: () => (isStopped(turn) ? revokedRun() : undefined),
+    });
+  }
+
   const turns: TurnAutonomy = {
     begin(turn, isResumed = false) {
       roots.enterTurn(turn.rootRunId);
@@ -143,23 +163,8 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
       roots.leaveTurn(rootRunId);
       if (run !== undefined) leases.end(run);
     },
-    capped: (budget: TurnBudget, turn) =>
-      new RootBudget(budget, {
-        roots,
-        rootRunId: turn.rootRunId,
-        maxCostOf: deps.maxCostOf,
-        onBreach: () =>
-          deps.traceWork({
-            kind: 'autonomy',
-            rootRunId: turn.rootRunId,
-            parentId: turn.turnId,
-            outcome: 'failed',
-            endReason: 'budget_breach',
-            ...(turn.run !== undefined && { refs: { runId: turn.run.runId, leaseId: turn.run.leaseId } }),
-            facts: { event: 'budget_breach' },
-          }),
-        stopped: () => (isStopped(turn) ? revokedRun() : undefined),
-      }),
+    capped: (budget, turn) => capped(budget, turn, false),
+    cappedPart: (budget, turn) => capped(budget, turn, true),
   };
 
   const hasTurn = (rootRunId: string) => deps.turnOf(rootRunId) !== undefined;

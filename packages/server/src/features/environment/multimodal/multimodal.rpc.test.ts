@@ -271,6 +271,53 @@ describe('image.generate', () => {
     expect(audited.rows.filter(({ action }) => action === 'image.generate')).toHaveLength(3);
   });
 
+  it('stops at the budget of the root run, to which images count that a turn or a sub-agent makes', async () => {
+    const provider = { type: 'openai-compatible' as const, baseUrl: `${fake.url}/v1`, apiKey: 'key', model: 'sd', pricePerImage: 0.04 };
+    await using own = await start({
+      agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
+      imageGen: { providers: [provider], maxPerHour: 100 },
+      autonomy: { keepAliveMs: 1000, guards: { budget: { usd: 0.1 } } },
+    });
+    const image = { name: 'image_generate', arguments: JSON.stringify({ prompt: 'A lighthouse' }) };
+    const spawn = {
+      name: 'sessions_spawn',
+      arguments: JSON.stringify({ task: 'Draw lighthouses', requiredTools: ['image_generate'], toolGroups: ['media'] }),
+    };
+    const results: string[] = [];
+    own.provider.setAnswer(({ body }) => {
+      const { messages } = body as { messages: { role: string; content: string }[] };
+      const answers = messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+      const isSub = !messages.some(({ role, content }) => role === 'user' && String(content).includes('Begin the harbour'));
+      const calls = isSub ? [image, image] : [image, spawn];
+      const next = calls[answers.length];
+      if (next === undefined) results.push(...answers.map((answer) => `${isSub ? 'sub' : 'own'}: ${answer}`));
+      return next === undefined ? { text: 'Done.' } : { toolCalls: [{ id: `call_${answers.length}`, ...next }] };
+    });
+    await own.client.call('agent.execute', { message: 'Begin the harbour', sessionKey: 'ada:budget' });
+    await expect.poll(() => results.filter((line) => line.startsWith('sub')).length, { timeout: 20_000 }).toBe(2);
+    expect(results.filter((line) => line.includes('The image is in the workspace')).map((line) => line.slice(0, 3))).toEqual(['own', 'sub']);
+    expect(results.filter((line) => line.startsWith('sub'))[1]).toMatch(/autonomy\.guards\.budget\.usd of 0\.1 USD/);
+    expect(fake.requests.filter(({ path }) => path === '/v1/images/generations')).toHaveLength(2);
+    await expect.poll(async () => (await own.client.call('run.list', {})).runs[0]?.cost).toBeGreaterThan(0.08);
+  });
+
+  it('counts against the limit of the turn that makes them', async () => {
+    const provider = { type: 'openai-compatible' as const, baseUrl: `${fake.url}/v1`, apiKey: 'key', model: 'sd', pricePerImage: 0.04 };
+    await using own = await start({
+      agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' }, budgets: { perTurnUsd: 0.1 } } },
+      imageGen: { providers: [provider], maxPerHour: 100 },
+    });
+    const call = (id: string) => ({ id, name: 'image_generate', arguments: JSON.stringify({ prompt: id }) });
+    // Two at once, then a third one.
+    own.provider.queue({ toolCalls: [call('one'), call('two')] }, { toolCalls: [call('three')] }, { text: 'Done.' });
+    await own.client.call('agent.execute', { message: 'Draw', sessionKey: 'ada:turn' });
+    expect(fake.requests).toHaveLength(2);
+    expect(JSON.stringify(own.provider.requests.at(-1)?.body)).toContain('perTurnUsd of 0.1 USD');
+    own.provider.queue({ toolCalls: [call('four')] }, { text: 'Done.' });
+    await own.client.call('agent.execute', { message: 'Draw', sessionKey: 'ada:turn' });
+    expect(fake.requests).toHaveLength(3);
+  });
+
   it('changes an image of the caller', async () => {
     await using own = await start();
     const reference = await upload(own, tinyPng, 'dot.png');

@@ -54,6 +54,15 @@ export interface TurnUse {
   readonly principalId?: string;
   /** Caps of that principal, as they were when the present call was reserved: its reserve is released from the same sums. */
   owner?: Scope | undefined;
+  /** Usage and reserve of the calls that its tools make, such as those of images: they count against the caps of a turn. */
+  parts?: { tokens: number; nano: number; heldTokens: number; heldNano: number };
+  /** The turn of which this is such a part. */
+  readonly of?: TurnUse | undefined;
+}
+
+function partsOf(turn: TurnUse): NonNullable<TurnUse['parts']> {
+  turn.parts ??= { tokens: 0, nano: 0, heldTokens: 0, heldNano: 0 };
+  return turn.parts;
 }
 
 export interface CallNeed {
@@ -178,8 +187,10 @@ export class Ledger {
   /** Books usage, and warns about caps that reach 80 %. */
   spend(agentId: string, turn: TurnUse, used: Amount): void {
     const nowMs = this.#now();
-    turn.tokens += used.tokens;
-    turn.nano += used.nano;
+    for (const one of turn.of === undefined ? [turn] : [turn, partsOf(turn.of)]) {
+      one.tokens += used.tokens;
+      one.nano += used.nano;
+    }
     this.#deps.onSpend();
     this.#add(this.#accountOf(agentId), nowMs, nowMs, used);
     const owner = this.#ownerOf(turn.principalId);
@@ -241,8 +252,10 @@ export class Ledger {
   }
 
   #keep(account: Account, turn: TurnUse, { tokens, nano }: Amount, sign: 1 | -1): void {
-    turn.heldTokens += sign * tokens;
-    turn.heldNano += sign * nano;
+    for (const one of turn.of === undefined ? [turn] : [turn, partsOf(turn.of)]) {
+      one.heldTokens += sign * tokens;
+      one.heldNano += sign * nano;
+    }
     account.heldTokens += sign * tokens;
     account.heldNano += sign * nano;
     this.#all.heldTokens += sign * tokens;
@@ -253,7 +266,7 @@ export class Ledger {
   }
 
   #warn(cap: Cap, { kind, name, account }: Scope, turn: TurnUse, added: Amount, agentId: string, nowMs: number): void {
-    const used = cap.window === 'turn' ? turn[cap.unit] : account[cap.window].used(nowMs, cap.unit);
+    const used = usedOf(cap, account, turn, nowMs);
     if (used < cap.limit * warnAt) return;
     if (cap.window === 'turn') {
       // Only the call that crosses the line.
@@ -285,11 +298,15 @@ function addTo(account: Account, atMs: number, nowMs: number, { tokens, nano }: 
 }
 
 function usedOf(cap: Cap, scope: Account, turn: TurnUse, nowMs: number): number {
-  return cap.window === 'turn' ? turn[cap.unit] : scope[cap.window].used(nowMs, cap.unit);
+  if (cap.window !== 'turn') return scope[cap.window].used(nowMs, cap.unit);
+  const whole = turn.of ?? turn;
+  return whole[cap.unit] + (whole.parts?.[cap.unit] ?? 0);
 }
 
 function heldOf(cap: Cap, scope: Account, turn: TurnUse): number {
-  return heldIn(cap.window === 'turn' ? turn : scope, cap.unit);
+  if (cap.window !== 'turn') return heldIn(scope, cap.unit);
+  const whole = turn.of ?? turn;
+  return heldIn(whole, cap.unit) + (whole.parts === undefined ? 0 : heldIn(whole.parts, cap.unit));
 }
 
 function heldIn(holder: { readonly heldTokens: number; readonly heldNano: number }, unit: Cap['unit']): number {

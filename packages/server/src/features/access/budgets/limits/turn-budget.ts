@@ -11,17 +11,21 @@ export class LedgerBudget implements TurnBudget {
   readonly #store: ReserveStore;
   readonly #turn: TurnUse;
 
-  /** `used`: usage of the turn before another process resumed it. */
+  /** `used`: usage of the turn before another process resumed it. `of`: the turn of which the work is a part. */
   constructor(
     ledger: Ledger,
     { agentId, principalId }: { readonly agentId: string; readonly principalId: string },
     store: ReserveStore,
-    used: Amount = { tokens: 0, nano: 0 },
+    { used = { tokens: 0, nano: 0 }, of }: { readonly used?: Amount | undefined; readonly of?: TurnUse | undefined } = {},
   ) {
     this.#ledger = ledger;
     this.#agentId = agentId;
     this.#store = store;
-    this.#turn = { tokens: used.tokens, nano: used.nano, heldTokens: 0, heldNano: 0, principalId };
+    this.#turn = { tokens: used.tokens, nano: used.nano, heldTokens: 0, heldNano: 0, principalId, of };
+  }
+
+  get use(): TurnUse {
+    return this.#turn;
   }
 
   reserve(need: CallNeed): Reservation | BudgetRefusal | undefined {

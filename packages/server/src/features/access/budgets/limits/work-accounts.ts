@@ -1,9 +1,10 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { newId, newTraceId } from '../../../../kernel/ids.ts';
-import type { Reservation } from '../../../../runtime/turn-budget.ts';
+import type { CallingTurn } from '../../../../kernel/call-context.ts';
+import type { Reservation, TurnBudget } from '../../../../runtime/turn-budget.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { CallsOf, NotedCalls, WorkFor } from '../api.ts';
-import type { CallNeed, Ledger } from './ledger.ts';
+import type { CallNeed, Ledger, TurnUse } from './ledger.ts';
 import { LedgerBudget } from './turn-budget.ts';
 import { WorkRow, type WorkRowDeps } from './work-row.ts';
 
@@ -21,6 +22,10 @@ export interface WorkCalls {
 
 export interface WorkAccountsDeps extends WorkRowDeps {
   readonly openCalls: (of: CallsOf) => NotedCalls;
+  /** Returns what a running turn has used. */
+  readonly useOf: (turn: CallingTurn) => TurnUse | undefined;
+  /** Applies the limits of the root run of a turn to work that is a part of it. */
+  readonly capped: (budget: TurnBudget, turn: CallingTurn) => TurnBudget;
 }
 
 /** Accounts for the model calls of background work. */
@@ -34,17 +39,19 @@ export class WorkAccounts {
   }
 
   /** Reserves, calls, settles, books and announces, whatever the outcome. */
-  async run<T>({ agentId, principalId, conversationRef }: WorkFor, need: WorkNeed, call: (given: WorkCalls) => Promise<T>): Promise<T> {
+  async run<T>({ agentId, principalId, conversationRef, turn }: WorkFor, need: WorkNeed, call: (given: WorkCalls) => Promise<T>): Promise<T> {
     const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null };
     const row = new WorkRow(this.#deps, {
       ...of,
       operation: need.operation,
       traceId: need.traceId ?? newTraceId(),
     });
-    const budget = new LedgerBudget(this.#ledger, { agentId, principalId }, row);
+    const own = new LedgerBudget(this.#ledger, { agentId, principalId }, row, { of: turn && this.#deps.useOf(turn) });
+    const budget = turn === undefined ? own : this.#deps.capped(own, turn);
     const reservation = budget.reserve(need);
     if (reservation !== undefined && 'refused' in reservation) {
-      const { message, retryAfterMs } = reservation.refused;
+      const { message, retryAfterMs, isRevoked } = reservation.refused;
+      if (isRevoked === true) throw new AppError('cancelled', message);
       throw new AppError('rate_limited', message, retryAfterMs === undefined ? {} : { retryAfterMs });
     }
     const calls: CallRecord[] = [];

@@ -1,3 +1,4 @@
+import type { CallingTurn } from '../../../../kernel/call-context.ts';
 import type { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
@@ -41,7 +42,7 @@ export interface TurnRunnerDeps {
   readonly budgetOf: (
     payer: { readonly agentId: string; readonly principalId: string },
     store: ReserveStore,
-    used?: { readonly tokens: number; readonly nano: number },
+    turn: { readonly calling: CallingTurn; readonly used?: { readonly tokens: number; readonly nano: number } | undefined },
   ) => TurnBudget;
 }
 
@@ -86,7 +87,10 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
       announce.received(about, principalId, turn.question.text, senderId, startedAtMs);
     }
     const store = durable?.ledger ?? begun.row;
-    const budget = deps.autonomy.capped(deps.budgetOf({ agentId: agent.id, principalId }, store, durable?.used), begun.calling);
+    const budget = deps.autonomy.capped(
+      deps.budgetOf({ agentId: agent.id, principalId }, store, { calling: begun.calling, used: durable?.used }),
+      begun.calling,
+    );
     const conversationRef = durable !== undefined || turn.kept ? target.ref : null;
     const { id: _, agentId: _agent, principalId: _owner, ...asBegun } = begun.start;
     const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin } });

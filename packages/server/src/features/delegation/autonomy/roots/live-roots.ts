@@ -29,6 +29,8 @@ export class LiveRoots {
   readonly #budget: () => AutonomyConfig['guards']['budget'];
   readonly #clock: Clock;
   readonly #roots = new Map<string, LiveRoot>();
+  /** What parts of running turns spent, such as images, before their root delegated anything. */
+  readonly #early = new Map<string, Amount & { readonly isPriced: boolean }>();
   /** Running turns by root, including roots that have delegated nothing. */
   readonly #turns = new Map<string, number>();
 
@@ -48,6 +50,17 @@ export class LiveRoots {
   track(rootRunId: string, seed: RootSeed): void {
     if (this.#roots.has(rootRunId)) return;
     this.#roots.set(rootRunId, { ...seed, countedAtMs: this.#clock.monotonic(), heldTokens: 0, heldNano: 0, unpriced: false });
+    const early = this.#early.get(rootRunId);
+    this.#early.delete(rootRunId);
+    if (early !== undefined) this.spend(rootRunId, early, early.isPriced);
+  }
+
+  /** Counts what a part of a running turn spent, also when its root delegates only later. */
+  spendEarly(rootRunId: string, { tokens, nano }: Amount, isPriced: boolean): void {
+    if (this.#roots.has(rootRunId)) return this.spend(rootRunId, { tokens, nano }, isPriced);
+    if (!this.#turns.has(rootRunId)) return;
+    const before = this.#early.get(rootRunId) ?? { tokens: 0, nano: 0, isPriced: true };
+    this.#early.set(rootRunId, { tokens: before.tokens + tokens, nano: before.nano + nano, isPriced: before.isPriced && isPriced });
   }
 
   enterTurn(rootRunId: string): void {
@@ -59,7 +72,10 @@ export class LiveRoots {
     this.#count(rootRunId);
     const left = (this.#turns.get(rootRunId) ?? 1) - 1;
     if (left > 0) this.#turns.set(rootRunId, left);
-    else this.#turns.delete(rootRunId);
+    else {
+      this.#turns.delete(rootRunId);
+      this.#early.delete(rootRunId);
+    }
   }
 
   /** Returns the time in which at least one turn of the root ran. Waits for a provider, an approval or a slot do not count: no turn runs then. */

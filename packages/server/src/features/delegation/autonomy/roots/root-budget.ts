@@ -12,6 +12,8 @@ export interface RootBudgetDeps {
   readonly maxCostOf: (need: CallNeed) => Amount;
   /** Called when a call of the root exceeds its budget. */
   readonly onBreach: () => void;
+  /** Whether it is that of a part of a turn, which does not outlast its call. */
+  readonly isPart: boolean;
   /** Returns why nothing of the root may continue. */
   readonly stopped: () => Refused | undefined;
 }
@@ -69,7 +71,8 @@ export class RootBudget implements TurnBudget {
   }
 
   #spend({ usage, cost }: CallRecord): void {
-    const { roots, rootRunId } = this.#deps;
+    const { isPart, roots, rootRunId } = this.#deps;
+    if (isPart) return roots.spendEarly(rootRunId, sumOf([{ usage, cost }]), cost !== null);
     this.#before.tokens += usage.input + usage.output;
     if (cost === null) this.#before.isPriced = false;
     else this.#before.nano += totalCost(cost);
@@ -84,7 +87,7 @@ export class RootBudget implements TurnBudget {
   }
 }
 
-function sumOf(calls: readonly CallRecord[]): Amount {
+function sumOf(calls: readonly Pick<CallRecord, 'usage' | 'cost'>[]): Amount {
   let tokens = 0;
   let nano = 0;
   for (const { usage, cost } of calls) {
