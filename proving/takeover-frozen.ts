@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
+import { findCommand } from '../tools/system-packages.mjs';
 import { logOf, pause } from './lib/daemon.ts';
 import { http } from './lib/http.ts';
 import { type Node, type Nodes, openNodes } from './lib/nodes.ts';
@@ -28,6 +30,8 @@ export interface TakeoverFrozenReport {
 /** Turns whose model answers when the daemon wakes up. */
 const turns = 10;
 const lateMs = 5_000;
+const goneMs = 10_000;
+const hasBrowser = findCommand('chromium') !== undefined;
 /** Kinds of work with such turns. */
 const lateKinds = ['turn', 'sub-agent', 'graph', 'message', 'webhook', 'job'] as const;
 const lateTask = (kind: (typeof lateKinds)[number]) => `late work: ${kind}.`;
@@ -35,7 +39,7 @@ const lateTask = (kind: (typeof lateKinds)[number]) => `late work: ${kind}.`;
 /**
  * The active daemon is frozen while a background command of an agent writes to a file ten times a second, and turns of every kind of work
  * wait for their model. The standby takes over when the lease has ended; from then on the command writes nothing, and nothing of the
- * first one is kept when it wakes up.
+ * first one is kept when it wakes up. Terminal sessions and browsers end with their daemon, frozen or killed.
  */
 export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOptions): Promise<TakeoverFrozenReport> {
   const wakes = Promise.withResolvers<void>();
@@ -55,7 +59,8 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     {
       ...proofConfig(provider.url, {
         agents: { default: { model: 'local/test-model', maxConcurrentRuns: 1000, tools: { profile: 'full' } } },
-        approvals: { rules: [{ tools: ['group:fs', 'exec'], action: 'auto', tainted: true }] },
+        approvals: { rules: [{ tools: ['group:fs', 'exec', 'terminal'], action: 'auto', tainted: true }] },
+        browser: { enabled: true },
         webhooks: { mappings: [{ id: 'late', messageTemplate: lateTask('webhook'), allowUnauthenticated: true }] },
       }),
     },
@@ -68,10 +73,16 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     const second = await nodes.start(1);
     await nodes.standsBy(second);
     const argv = ['sh', '-c', 'while true; do echo x >>out/written; sleep 0.1; done'];
-    const run = (tool: string, args: object) => rpcCall(first, 'agent.execute', { message: askForCall(tool, args), sessionKey: `${tool}:proof` });
+    const run = (tool: string, args: object, node = first) =>
+      rpcCall(node, 'agent.execute', { message: askForCall(tool, args), sessionKey: `${tool}:proof` });
     const made = await run('write', { path: 'out/written', content: '' });
     const begun = await run('exec', { argv, background: true });
+    const typing = ['sh', '-c', 'while true; do echo x >>out/typed; sleep 0.1; done'];
+    const opened = await run('terminal', { action: 'open', argv: typing });
     const file = await fileOf(nodes, JSON.stringify([made, begun]));
+    const typed = join(file, '..', 'typed');
+    if (hasBrowser) await rpcCall(first, 'browser.open', { url: 'about:blank' }, { timeoutMs: 60_000 });
+    const programs = programsOf(first);
     const pending = Array.from({ length: turns }, (_, n) =>
       rpcCall(first, 'agent.execute', { message: lateTask('turn'), sessionKey: `late-${n}:proof` }, { timeoutMs: frozenMs + 60_000 }).then(
         () => true,
@@ -87,9 +98,12 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     await nodes.ready(second);
     const written = (await stat(file)).size;
     if (written === 0) wrong.push('the command never wrote');
+    const typedBytes = await sizeOf(typed);
+    if (typedBytes === 0) wrong.push(`the terminal never wrote: ${JSON.stringify(opened)}`);
     await pause(Math.max(2_000, frozenAt + frozenMs - performance.now()));
     const grown = (await stat(file)).size - written;
     if (grown > 0) wrong.push(`the command wrote ${grown} bytes after the take-over`);
+    if ((await sizeOf(typed)) > typedBytes) wrong.push('the terminal wrote after the take-over');
     wakes.resolve();
     first.child.kill('SIGCONT');
     const late = await writeLate(first, wrong);
@@ -104,6 +118,12 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     if (exit?.code !== 76)
       wrong.push(exit === undefined ? 'the daemon that was taken for dead still runs' : `it ended with ${exit.code ?? exit.signal}`);
     if (!logOf(first).includes('Another node took over')) wrong.push('it did not say why it ended');
+    wrong.push(...(await leftOf(programs, 'the frozen daemon')));
+    if (hasBrowser) wrong.push(...(await takeUpBrowser(second)));
+    await run('terminal', { action: 'open', argv: typing }, second);
+    const later = programsOf(second);
+    await second.kill();
+    wrong.push(...(await leftOf(later, 'a killed daemon')));
     if (kinds.size < lateKinds.length) wrong.push(`only ${[...kinds].join(', ')} waited for their model`);
     return { written, late, kinds: [...kinds], wrong };
   } finally {
@@ -111,6 +131,44 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     await provider.close();
   }
 }
+
+const Status = z.looseObject({ running: z.boolean() });
+
+/** The browser of an agent belongs to its daemon: another one starts its own. */
+async function takeUpBrowser(node: Node): Promise<readonly string[]> {
+  const isRunning = async () => Status.parse(await rpcCall(node, 'browser.status', {})).running;
+  const wrong = (await isRunning()) ? ['the browser runs before anybody has used it'] : [];
+  await rpcCall(node, 'browser.open', { url: 'about:blank' }, { timeoutMs: 60_000 });
+  return [...wrong, ...((await isRunning()) ? [] : ['the browser does not start after the take-over'])];
+}
+
+/** Returns the processes below a daemon. */
+function programsOf({ child }: Node): readonly number[] {
+  const below = (pid: number): number[] => {
+    try {
+      const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+        readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+      );
+      return [...children, ...children.flatMap(below)];
+    } catch {
+      return [];
+    }
+  };
+  return child.pid === undefined ? [] : below(child.pid);
+}
+
+/** Names programs of a daemon that are left some seconds after its end. */
+async function leftOf(programs: readonly number[], whose: string): Promise<readonly string[]> {
+  const left = () => programs.filter((pid) => existsSync(`/proc/${pid}/exe`));
+  for (const until = performance.now() + goneMs; left().length > 0 && performance.now() < until;) await pause(50);
+  return [...(programs.length < 2 ? [`${whose} had no programs`] : []), ...left().map((pid) => `the process ${pid} of ${whose} is left`)];
+}
+
+const sizeOf = (file: string): Promise<number> =>
+  stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );
 
 const Turn = z.looseObject({ conversationRef: z.string() });
 

@@ -213,7 +213,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     openTurn,
     commitTurn,
     background: { markCall: () => expect.unreachable(), reported() {}, release() {} },
-    autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget },
+    autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget, cappedPart: (budget) => budget },
     openCalls: () => ({ begin() {}, add() {}, settle() {}, close() {} }),
     budgetOf: (payer, store, { used }) => new LedgerBudget(ledger, payer, store, { used }),
   });
