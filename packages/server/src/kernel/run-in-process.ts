@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { AppError } from './app-error.ts';
@@ -27,10 +27,12 @@ export interface ProcessTask {
 export async function runInProcess({ program, order, input, memoryMb, timeoutMs, clock, signal, subject }: ProcessTask): Promise<unknown> {
   if (signal.aborted) throw new AppError('cancelled', `${subject} was not read to its end`);
   const cache = getCompileCacheDir();
-  const child = fork(fileURLToPath(program), [JSON.stringify(order)], {
+  const argv = [process.execPath, `--max-old-space-size=${memoryMb}`, '--max-semi-space-size=8', fileURLToPath(program), JSON.stringify(order)];
+  // While it computes it does not notice that the daemon was killed: the system ends it then. Threads that collect garbage count as well.
+  const cpuSeconds = Math.ceil((timeoutMs * 1.5) / 1_000) + 1;
+  const child = spawn('/bin/sh', ['-c', 'ulimit -t "$0"; exec "$@"', String(cpuSeconds), ...argv], {
     // Nothing else of the environment: it holds the keys of the installation.
     env: cache === undefined ? {} : { NODE_COMPILE_CACHE: cache },
-    execArgv: [`--max-old-space-size=${memoryMb}`, '--max-semi-space-size=8'],
     serialization: 'advanced',
     // What parsers print is dropped.
     stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
