@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { servePages, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
 import { findCommand } from '../../../../../../tools/system-packages.mjs';
 
 const missing = ['bwrap', 'chromium'].filter((name) => findCommand(name) === undefined);
@@ -19,11 +20,25 @@ const Asked = z.looseObject({ messages: z.array(z.looseObject({ role: z.string()
 describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: ${missing.join(', ')} missing)` : ''}`, { timeout: 120_000 }, () => {
   let pages: Awaited<ReturnType<typeof servePages>>;
   let server: TestServer;
+  /** Whether logins cannot be stored. */
+  let isFull = false;
   beforeAll(async () => {
     pages = await servePages({ '/': shop, '/cart': '<title>Cart</title><p>Empty', '/login': login, '/visits': visits, '/slow': () => {} });
     const agent = { model: 'mock/mock-fast', tools: { profile: 'none' as const, allow: ['browser'] } };
     server = await startTestServer({
       egress: pages.dial,
+      db: (db) => ({
+        ...db,
+        read: db.read.bind(db),
+        search: db.search.bind(db),
+        telemetry: db.telemetry.bind(db),
+        backup: db.backup.bind(db),
+        status: db.status.bind(db),
+        write: (operation, input) =>
+          isFull && operation.name === 'browser.saveProfile'
+            ? Promise.reject(new AppError('unavailable', 'The disk is full'))
+            : db.write(operation, input),
+      }),
       secrets: [canary],
       env: { SHOP_PASSWORD: canary },
       config: {
@@ -270,6 +285,13 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
     await client.call('browser.stop', { forget: true });
     expect((await client.call('browser.navigate', { url: pages.url('/visits') })).title).toBe('first');
     expect((await client.call('obs.audit.query', { actionType: 'browser.forget' })).rows).toHaveLength(1);
+    // A full disk costs the logins, neither the stop nor the browser.
+    isFull = true;
+    expect(await client.call('browser.stop', {})).toEqual({ stopped: true });
+    isFull = false;
+    expect((await client.call('browser.navigate', { url: pages.url('/visits') })).title).toBe('first');
+    await client.call('browser.stop', {});
+    expect((await client.call('browser.navigate', { url: pages.url('/visits') })).title).toBe('again');
   });
 
   test('a turn that is aborted ends its step and leaves the browser', async () => {

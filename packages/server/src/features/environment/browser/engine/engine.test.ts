@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserAct } from '@gatehouse/contract';
 import { servePages } from '@gatehouse/testkit';
@@ -118,6 +118,15 @@ describe.skipIf(missing.length > 0)(
       expect(downloads).toEqual([{ name: '_a b.bin', path: 'downloads/_a b.bin', bytes: 5 }]);
       expect((await act({ kind: 'click', ref: get })).downloads?.[0]?.path).toBe('downloads/_a b-2.bin');
       expect(readFileSync(join(browsers.context.workspaceDir, 'downloads/_a b.bin'), 'utf8')).toBe('12345');
+      // As on a full disk: the file cannot be written.
+      renameSync(join(browsers.context.workspaceDir, 'downloads'), join(browsers.context.workspaceDir, 'away'));
+      writeFileSync(join(browsers.context.workspaceDir, 'downloads'), '');
+      expect(await act({ kind: 'click', ref: get })).toMatchObject({
+        ok: true,
+        downloads: [{ name: '_a b.bin', bytes: 0, error: expect.any(String) }],
+      });
+      rmSync(join(browsers.context.workspaceDir, 'downloads'));
+      expect((await act({ kind: 'click', ref: get })).downloads?.[0]?.path).toBe('downloads/_a b.bin');
       const all = `for (let n = 0; n < 30; n += 1) Object.assign(document.createElement('a'), { href: '/download?' + n, download: '' }).click()`;
       const many = await act({ kind: 'evaluate', expression: all });
       await act({ kind: 'wait', timeMs: 500 });
