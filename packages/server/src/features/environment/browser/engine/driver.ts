@@ -97,10 +97,21 @@ export class Driver {
   }
 
   async navigate({ tabId, url }: Requests['navigate']) {
-    const tab = tabId === undefined && this.#tabs.size === 0 ? this.#tab((await this.open({ url: undefined })).tabId) : this.#usable(tabId);
+    const tab = await this.#tabToNavigate(tabId);
     const status = await this.#goTo(tab, url);
     const { type: _, active: __, ...page } = await this.#describe(tab);
     return { ...page, ...(status !== undefined && { status }) };
+  }
+
+  /** Returns a new tab where there is none, or instead of one that crashed. */
+  async #tabToNavigate(tabId: string | undefined): Promise<Tab> {
+    const known = tabId === undefined && this.#tabs.size === 0 ? undefined : this.#tab(tabId);
+    if (known?.isCrashed === false) return this.#usable(known.id);
+    if (known !== undefined) {
+      await within(quickMs, known.page.close()).catch(() => {});
+      this.#remove(known);
+    }
+    return this.#tab((await this.open({ url: undefined })).tabId);
   }
 
   async focus({ tabId }: Requests['focus']): Promise<string> {

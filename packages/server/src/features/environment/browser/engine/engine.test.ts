@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { BrowserAct } from '@gatehouse/contract';
 import { servePages } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../kernel/clock.ts';
 import { findCommand } from '../../../../../../../tools/system-packages.mjs';
 import { openBrowsers } from '../testing/open-browsers.ts';
 import type { RunningBrowser } from './session.ts';
@@ -53,6 +54,7 @@ describe.skipIf(missing.length > 0)(
             .writeHead(200, { 'content-type': 'application/octet-stream', 'content-disposition': 'attachment; filename="../a b.bin"' })
             .end('12345'),
         '/loop': '<title>Loop</title><button onclick="for(;;);">Hang</button>',
+        '/hungry': `<title>Hungry</title><button onclick="const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))">Eat</button>`,
         '/secret': '<title>In</title><label>Pass <input id="p"></label>',
         '/big': `<title>Big</title>${'<p><button>Item</button>'.repeat(1000)}`,
       });
@@ -213,6 +215,42 @@ describe.skipIf(missing.length > 0)(
       await session.close(undefined);
       await visit('/done');
       expect(await title()).toBe('Done');
+    });
+
+    it('names a page or browser that takes too much memory, and ends one that nobody uses', async () => {
+      let [laterMs, checks] = [0, 0];
+      const clock = { ...systemClock, now: () => systemClock.now(), monotonic: () => systemClock.monotonic() + laterMs };
+      await using own = await openBrowsers({
+        dial: pages.dial,
+        config: { memoryMb: 512, idleMs: 300_000 },
+        // Its checks come without a wait.
+        processClock: {
+          ...clock,
+          after(ms: number, run: () => void) {
+            if (ms !== 10_000) return systemClock.after(ms, run);
+            checks += 1;
+            return systemClock.after(20, run);
+          },
+        },
+      });
+      const hungry = await own.pool.start('default');
+      await hungry.navigate(undefined, pages.url('/hungry'), never);
+      const { refs } = await hungry.snapshot(undefined, {}, never);
+      const [eat = ''] = Object.keys(refs).filter((ref) => refs[ref]?.name === 'Eat');
+      const startedAt = performance.now();
+      const told = await hungry.act(undefined, { kind: 'click', ref: eat }, own.context).catch((error: unknown) => error);
+      expect(JSON.stringify(told instanceof Error ? told.message : told)).toMatch(/memory/);
+      expect(performance.now() - startedAt).toBeLessThan(10_000);
+      const again = await own.pool.start('default');
+      expect(await again.navigate(undefined, pages.url('/done'), never)).toMatchObject({ title: 'Done' });
+      laterMs = 299_000;
+      await again.tabs();
+      laterMs = 598_000;
+      const before = checks;
+      await expect.poll(() => checks).toBeGreaterThan(before + 2);
+      expect(own.pool.list()).toEqual(['default']);
+      laterMs = 600_000;
+      await expect.poll(() => own.pool.list(), { timeout: 10_000 }).toEqual([]);
     });
 
     it('fails what is asked of a killed browser at once; the next call starts another with the same logins', async () => {
