@@ -200,7 +200,7 @@ export function transportProofs({ seed, progress }: ProofOptions): Proofs {
       const broken = await proveDocumentBombs({ rounds: 1, broken: 'documents-in-the-daemon', progress });
       return {
         promise:
-          'Archives, documents and images that unpack to far more than they are never hold the event loop over 50 ms, nor the daemon over 300 MB (with the decoder of images, 400 MB)',
+          'Archives, documents and images that unpack to far more than they are never hold the event loop over 50 ms, nor the daemon over 300 MB',
         figure: `${report.bombs} bombs: the main thread worked ${report.longestMs} ms at a time at most, the daemon had ${report.documentsMb} MB at most with documents and ${report.imagesMb} MB with images; ${report.wrong.length} wrong`,
         caught: `documents are read on the event loop: ${broken.wrong.length} wrong, ${broken.longestMs} ms at a time`,
         good: report.wrong.length === 0 && broken.wrong.length > 0,
