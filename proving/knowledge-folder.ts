@@ -17,7 +17,7 @@ export interface FolderReport {
   readonly indexedMs: number;
   /** A comparison in which nothing has changed. */
   readonly comparedMs: number;
-  /** From a change in the deepest folder until the index has it. */
+  /** Time from a change in the deepest folder until the index has it. */
   readonly noticedMs: number;
   /** Longest work of the main thread at a time. */
   readonly longestMs: number;

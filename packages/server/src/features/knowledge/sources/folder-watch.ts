@@ -19,7 +19,7 @@ export class FolderWatch implements Disposable {
   readonly #root: string;
   readonly #budget: WatchBudget;
   readonly #onNotice: () => void;
-  /** By path below the root, which is the empty path. */
+  /** Watchers by path below the root, which is the empty path. */
   readonly #watchers = new Map<string, FSWatcher>();
   #rootId = '';
   #isOver = false;

@@ -238,8 +238,8 @@ describe.skipIf(missing.length > 0)(
       const { refs } = await hungry.snapshot(undefined, {}, never);
       const [eat = ''] = Object.keys(refs).filter((ref) => refs[ref]?.name === 'Eat');
       const startedAt = performance.now();
-      const told = await hungry.act(undefined, { kind: 'click', ref: eat }, own.context).catch((error: unknown) => error);
-      expect(JSON.stringify(told instanceof Error ? told.message : told)).toMatch(/memory/);
+      const answer = await hungry.act(undefined, { kind: 'click', ref: eat }, own.context).catch((error: unknown) => error);
+      expect(JSON.stringify(answer instanceof Error ? answer.message : answer)).toMatch(/memory/);
       expect(performance.now() - startedAt).toBeLessThan(10_000);
       const again = await own.pool.start('default');
       expect(await again.navigate(undefined, pages.url('/done'), never)).toMatchObject({ title: 'Done' });
