@@ -102,10 +102,10 @@ const keptDays = async (server: TestServer) => (await server.client.call('gatewa
 const rows: readonly Row[] = [
   {
     keys: ['retention'],
-    patch: { retention: { turnDays: 100, auditDays: 200 }, observability: { persistence: { retentionDays: 3 } } },
+    patch: { retention: { turnDays: 100, auditDays: 200, browserRecordingDays: 2 }, observability: { persistence: { retentionDays: 3 } } },
     see: keptDays,
-    before: [400, 400, 730, 90, 30, 30, 30, 30],
-    after: [100, 100, 200, 90, 3, 30, 30, 30],
+    before: [400, 400, 730, 90, 30, 30, 30, 14, 30],
+    after: [100, 100, 200, 90, 3, 30, 30, 2, 30],
   },
   { keys: ['observability.persistence'], patch: { observability: { persistence: { enabled: false } } }, see: traced, before: [], after: undefined },
   { keys: ['observability.content'], patch: { observability: { content: 'full' } }, see: traced, before: [], after: ['Kept.'] },

@@ -477,6 +477,14 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
       await open('/visits');
       await expect.poll(addresses).toContain(pages.url('/visits'));
       expect(await addresses()).not.toContain(pages.url('/cart?unrecorded'));
+      // The oldest goes when all together are too large.
+      const old = join(dirOf('spare'), 'rec_00000000-0001-7000-8000-000000000000.pictures');
+      writeFileSync(old, Buffer.alloc(2 ** 21));
+      await client.call('config.patch', { section: 'browser', key: 'recording', value: { maxMb: 1 } });
+      await client.call('browser.stop', { agentId: 'spare' });
+      await open('/');
+      await expect.poll(() => existsSync(old)).toBe(false);
+      expect(await list('spare')).toHaveLength(2);
     });
   });
 

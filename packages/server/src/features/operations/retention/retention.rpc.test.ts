@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, sql, startTestServer, telemetrySql } from '@gatehouse/testkit';
@@ -21,6 +21,8 @@ async function start(retention: object = {}) {
 type Started = Awaited<ReturnType<typeof start>>;
 
 const id = (prefix: string, atMs: number, n = 0) => `${idBefore(prefix, atMs)}-7000-8000-${String(n).padStart(12, '0')}`;
+
+const recordingOf = (ageDays: number) => id('rec', startMs - ageDays * dayMs);
 
 /** Adds a turn with a call, an audit row, an archive and the conversation of a sub-agent of some age. */
 async function addRecords(ageDays: number, n = 0): Promise<void> {
@@ -137,6 +139,9 @@ test('deletes what is older than configured, and reports stay the same', async (
        graphs, completions, ended_tokens, ended_nano, spent_tokens, spent_nano, unpriced, started_at_ms, heartbeat_at_ms)
      VALUES ('root-1', 'default', 'p', 'rpc', 'full', 0, 'active', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1)`,
   );
+  const recordings = join(homeDir, 'data', 'browser-recordings', 'default');
+  await mkdir(recordings, { recursive: true });
+  for (const ageDays of [20, 1]) for (const end of ['steps', 'pictures']) await writeFile(join(recordings, `${recordingOf(ageDays)}.${end}`), 'x');
   await using server = await start();
   // The sums are made five minutes after a start at the earliest.
   server.clock.advance(300_000);
@@ -157,9 +162,11 @@ test('deletes what is older than configured, and reports stay the same', async (
     ['traces', 30, 2],
     ['channelMessages', 30, 0],
     ['channelDeliveries', 30, 0],
-    ['browserRecordings', 14, 0],
+    ['browserRecordings', 14, 1],
     ['subAgentConversations', 30, 4],
   ]);
+  expect((await readdir(recordings)).toSorted()).toEqual([`${recordingOf(1)}.pictures`, `${recordingOf(1)}.steps`]);
+  expect(retention?.kept.find(({ name }) => name === 'browserRecordings')?.oldestAtMs).toBe(startMs - dayMs);
   expect(retention?.kept.find(({ name }) => name === 'turns')?.oldestAtMs).toBe(startMs - 100 * dayMs);
 });
 
