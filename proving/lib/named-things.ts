@@ -106,6 +106,7 @@ const exempt: Readonly<Record<string, string>> = {
   'background.screen id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'background.type id': 'names a jailed process; terminal.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'background.stop id': 'names a jailed process; stops.rpc.test.ts shows that foreign ones are answered like unknown ones',
+  recordingId: 'names a recording of the browser of an agent; browser.rpc.test.ts shows that foreign ones are answered like unknown ones',
   startRef: 'a thing in a page of the browser of the agent that is named with it',
   endRef: 'a thing in a page of the browser of the agent that is named with it',
   tabId: 'a tab of the browser of the agent that is named with it',
