@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
@@ -59,6 +60,7 @@ describe.skipIf(chromiumPath === undefined)('pages at five widths, with long wor
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await filled?.product[Symbol.asyncDispose]();
+    if (filled !== undefined) await rm(filled.folder, { recursive: true });
   });
 
   test('show each text whole, and nothing over anything else', async () => {

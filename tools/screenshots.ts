@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { startBrowser } from '../e2e/lib/browser.ts';
@@ -87,6 +87,21 @@ for (const look of [
     await page.getByRole('link', { name: 'Skills' }).click();
     await page.getByText('release-notes').first().waitFor();
     await take(page, 'skills');
+    await page.getByRole('button', { name: 'Browser' }).click();
+    await page.getByRole('button', { name: 'Recordings' }).click();
+    await page.getByRole('dialog').getByRole('table').getByRole('button').first().click();
+    await page.getByRole('dialog').getByRole('img').waitFor();
+    await take(page, 'browser-recording');
+    await page.keyboard.press('Escape');
+    await open(page, 'Knowledge');
+    await page.getByRole('searchbox').fill('when does the backup run');
+    await page.keyboard.press('Enter');
+    await page.getByText('four in the morning').first().waitFor();
+    await page.getByText(filled.folder).evaluate((shown) => (shown.textContent = '/srv/handbook'));
+    await take(page, 'knowledge');
+    await open(page, 'Files');
+    await page.getByRole('button', { name: 'plan.md', exact: true }).waitFor();
+    await take(page, 'files');
     askToWrite(product, 'ada:plan');
     await open(page, 'Waiting for you');
     await page.getByRole('button', { name: 'Allow once' }).waitFor();
@@ -141,3 +156,4 @@ for (const look of [
   }
   await context.close();
 }
+await rm(filled.folder, { recursive: true });

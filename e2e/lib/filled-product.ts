@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type Product, startProduct } from './product.ts';
 
 /** A daemon with something to see on each page of the dashboard. */
@@ -7,6 +10,8 @@ export interface FilledProduct {
   readonly longRef: string;
   /** A running graph whose gate is pending. */
   readonly graphId: string;
+  /** The folder of a knowledge source; the caller removes it. */
+  readonly folder: string;
 }
 
 const usage = { input: 412, output: 96, cacheRead: 256 };
@@ -67,6 +72,34 @@ async function fillMemory(product: Product): Promise<string> {
 
 export const watching = 'Watch the first ten builds and report which are slow.';
 const planFile = '# The move\n\n1. Copy the caches\n2. Switch the name\n3. Watch the first ten builds\n';
+
+const handbook: Readonly<Record<string, string>> = {
+  'move.md': '# The move\n\nThe caches are copied first. The name is switched when the first ten builds are green.\n',
+  'backups/build-machine.md': '# Backup\n\nThe backup of the build machine runs at four in the morning and takes twenty minutes.\n',
+};
+
+/** Fills the pages on knowledge and files, and records a browser; returns the folder of the source. */
+async function fillFiles(product: Product): Promise<string> {
+  const place = await mkdtemp(join(tmpdir(), 'gatehouse-handbook-'));
+  for (const [path, text] of Object.entries(handbook)) {
+    await mkdir(join(place, path, '..'), { recursive: true });
+    await writeFile(join(place, path), text);
+  }
+  const knowledge = { sources: [{ name: 'handbook', folder: place, trusted: true }] };
+  await product.call('agents.update', { agentId: 'scout', config: { knowledge } });
+  for (const [name, text] of Object.entries({ 'plan.md': planFile, 'builds.csv': 'build,minutes\n1,12\n2,11\n' }))
+    await fetch(`${product.url}/media?fileName=${name}`, { method: 'POST', headers: { authorization: `Bearer ${product.token}` }, body: text });
+  await product.call('browser.open', { agentId: 'scout', url: 'about:blank' });
+  const shop = `<title>Order</title><style>body{font:18px sans-serif;margin:3em}input,button{font:inherit;margin:.4em 0;padding:.4em;display:block}</style>
+<h1>Order disks</h1><label>Amount <input></label><label>Name <input></label><button>Order</button>`;
+  await product.call('browser.act', { agentId: 'scout', request: { kind: 'evaluate', expression: `document.write(${JSON.stringify(shop)})` } });
+  const { refs } = (await product.call('browser.snapshot', { agentId: 'scout' })) as { refs: Record<string, { name?: string }> };
+  const ref = (name: string) => Object.keys(refs).find((one) => refs[one]?.name === name);
+  await product.call('browser.act', { agentId: 'scout', request: { kind: 'type', ref: ref('Amount'), text: '4' } });
+  await product.call('browser.act', { agentId: 'scout', request: { kind: 'type', ref: ref('Name'), text: 'Build machine' } });
+  await product.call('browser.act', { agentId: 'scout', request: { kind: 'click', ref: ref('Order') } });
+  return place;
+}
 
 /** Fills the pages of an agent and of approvals; the calls wait until the product ends. */
 async function fillAgentPages(product: Product): Promise<void> {
@@ -187,6 +220,7 @@ export async function startFilledProduct(): Promise<FilledProduct> {
     config: {
       agents: { default: { name: 'Gate', model: 'local/test-model', budgets: { perHourTokens: 60_000, perDayUsd: 0.05 } } },
       embedding: { provider: 'hashing' },
+      browser: { enabled: true },
       approvals: { rules: [{ tools: ['write'], action: 'ask' }] },
       webhooks: {
         token: 'a-token-of-at-least-thirty-two-characters',
@@ -199,5 +233,6 @@ export async function startFilledProduct(): Promise<FilledProduct> {
   await fill(product);
   await fillAgentPages(product);
   await fillSchedule(product);
-  return { product, longRef, graphId: await fillDelegation(product) };
+  const folder = await fillFiles(product);
+  return { product, longRef, folder, graphId: await fillDelegation(product) };
 }

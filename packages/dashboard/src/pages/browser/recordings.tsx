@@ -129,29 +129,31 @@ function StepList({ agentId, recordingId, onBack }: { readonly agentId: string; 
       </p>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {steps === undefined && found.loading && <Skeleton lines={4} />}
-      {shown !== undefined && <StepPicture agentId={agentId} recordingId={recordingId} shown={shown} />}
       {steps !== undefined && (
-        <ol className="browser-steps" aria-label="Steps">
-          {steps.map((one) => (
-            <li key={one.step} aria-current={one.step === chosen ? 'step' : undefined}>
-              <button type="button" className="link-button" onClick={() => setChosen(one.step)}>
-                {one.step}. {one.action}
-              </button>{' '}
-              {!one.ok && <Badge tone="bad">Failed</Badge>} {one.detail}
-              <div className="hint">
-                {clockTime(one.at)}, {one.tookMs} ms, {actors[one.by]} <span className="mono">{one.principalId}</span>
-                {one.by === 'agent' && (
-                  <>
-                    {' '}
-                    <TraceLink reference={one.traceId} />
-                  </>
-                )}
-              </div>
-              {one.url !== undefined && <div className="mono browser-address">{one.url}</div>}
-              {one.error !== undefined && <div className="browser-error">{one.error}</div>}
-            </li>
-          ))}
-        </ol>
+        <div className="browser-recording">
+          {shown !== undefined && <StepPicture agentId={agentId} recordingId={recordingId} shown={shown} />}
+          <ol className="browser-steps" aria-label="Steps">
+            {steps.map((one) => (
+              <li key={one.step} aria-current={one.step === chosen ? 'step' : undefined}>
+                <button type="button" className="link-button" onClick={() => setChosen(one.step)}>
+                  {one.step}. {one.action}
+                </button>{' '}
+                {!one.ok && <Badge tone="bad">Failed</Badge>} {one.detail}
+                <div className="hint">
+                  {clockTime(one.at)}, {one.tookMs} ms, {actors[one.by]} <span className="mono">{one.principalId}</span>
+                  {one.by === 'agent' && (
+                    <>
+                      {' '}
+                      <TraceLink reference={one.traceId} />
+                    </>
+                  )}
+                </div>
+                {one.url !== undefined && <div className="mono browser-address">{one.url}</div>}
+                {one.error !== undefined && <div className="browser-error">{one.error}</div>}
+              </li>
+            ))}
+          </ol>
+        </div>
       )}
     </>
   );
