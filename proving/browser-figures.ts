@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
 import { servePages, startTestServer } from '@gatehouse/testkit';
 import { openShop } from './lib/shop.ts';
 
@@ -9,6 +10,8 @@ export interface BrowserFigures {
   readonly snapshotMs: number;
   /** Processor time of one snapshot, in all processes: what it takes on a machine that does something else at the same time. */
   readonly snapshotCpuMs: number;
+  /** Processes that wanted a processor in the minute before. */
+  readonly load: number;
   /** Proportional set size of all processes of the browser. */
   readonly shopMb: number;
   readonly wrong: readonly string[];
@@ -18,13 +21,18 @@ const maxSnapshotMs = 300;
 const maxShopMb = 400;
 
 export async function measureBrowser({ snapshots }: { readonly snapshots: number }): Promise<BrowserFigures> {
+  // Where others wait for the processors as well, only the processor time says what a snapshot takes.
+  const load = loadavg()[0] ?? 0;
+  const isLoaded = load > cpus().length;
   const shopMb = await memoryWithShop();
   const { nodes, snapshotMs, snapshotCpuMs } = await timeSnapshots(snapshots);
   const wrong = [
-    ...(snapshotMs > maxSnapshotMs ? [`a snapshot took ${snapshotMs} ms`] : []),
+    ...((isLoaded ? snapshotCpuMs : snapshotMs) > maxSnapshotMs
+      ? [`a snapshot took ${snapshotMs} ms, ${snapshotCpuMs} of them of processor time`]
+      : []),
     ...(shopMb > maxShopMb ? [`the browser had ${shopMb} MB`] : []),
   ];
-  return { nodes, snapshotMs, snapshotCpuMs, shopMb, wrong };
+  return { nodes, snapshotMs, snapshotCpuMs, load, shopMb, wrong };
 }
 
 async function memoryWithShop(): Promise<number> {
