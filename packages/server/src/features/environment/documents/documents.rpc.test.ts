@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MediaInfo } from '@gatehouse/contract';
@@ -105,6 +105,27 @@ describe('media.test.document', () => {
       message: expect.stringMatching(message),
     });
   });
+});
+
+/** Processes of this one that read documents. */
+const readers = () =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      const parent = Number(/\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]);
+      return parent === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('document-process');
+    } catch {
+      return false;
+    }
+  });
+
+test.skipIf(process.platform !== 'linux')('a document is read no further when the gateway stops', async () => {
+  const own = await startTestServer();
+  const long = file(makeZip([{ name: 'word/document.xml', content: `<w:p>${'<w:r><w:t>word</w:t></w:r>'.repeat(400_000)}` }]));
+  const reading = own.client.call('media.test.document', { file: long }).then(() => 'read to its end', String);
+  await expect.poll(readers, { interval: 5 }).toHaveLength(1);
+  await own[Symbol.asyncDispose]();
+  expect(readers()).toEqual([]);
+  expect(await reading).not.toBe('read to its end');
 });
 
 describe('a scanned document', () => {
