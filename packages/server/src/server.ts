@@ -76,7 +76,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const events = building.use(await createEvents(core('events')));
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
-  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
+  const { agents, tokens, identityOf, authority } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
   const attached = (afterId: number) => db.read(attachedMedia, { afterId });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media), attached }));
 
@@ -169,6 +169,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       memory: memory.life,
       fence: fence.wrap,
       identityOf,
+      authority,
       noticeMessages: sessions.noticeMessages,
       endWaits: (rootRunId) => late.stops.value.waitsEnded(rootRunId),
       onClaimEnd: keptLanes.claimEnded,
@@ -224,6 +225,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       knowsModel,
       fence: fence.wrap,
       identityOf,
+      authority,
       work: budgets.work,
       media: media.api,
       runsStopped: stops.runsStopped,

@@ -163,6 +163,7 @@ async function begin(
     log: silentLog,
     agents,
     subagents: process.subagents(world),
+    authority: { covers: () => true },
     work: { tierOf: () => 'mid', generate: () => Promise.reject(new Error('no node asks for a summary')) },
     durable: durable.api,
     inbox: { deliverCall: () => expect.unreachable(), announce() {} },

@@ -1,5 +1,6 @@
 import { createAgents } from '../features/agents/agents/agents.ts';
 import { createTokens } from '../features/access/tokens/tokens.ts';
+import { createWorkAuthority } from '../features/access/tokens/work-authority.ts';
 import { owner } from '../gateway/owner.ts';
 import type { IdentityOf } from '../kernel/call-context.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
@@ -62,7 +63,7 @@ export async function wireAgents(
     const identity = tokenId === owner.tokenId ? owner : tokens.api.current(tokenId);
     return identity === undefined || identity.principalId === principalId ? identity : { ...identity, principalId };
   };
-  return { agents, tokens, identityOf };
+  return { agents, tokens, identityOf, authority: createWorkAuthority(identityOf) };
 }
 
 /** Returns the file with the token of the first start. */

@@ -1,4 +1,5 @@
 import { claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
+import type { WorkAuthority } from '../features/access/tokens/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
 import type { Destination, EndpointsApi } from '../features/channels/delivery/api.ts';
 import { createCron } from '../features/unattended/cron/cron.ts';
@@ -27,6 +28,7 @@ export interface CronWiring {
   readonly heartbeat: HeartbeatApi;
   readonly inbox: InboxApi;
   readonly endpoints: EndpointsApi;
+  readonly authority: WorkAuthority;
   readonly memory: MemoryLifeApi;
   readonly fence: FenceText;
   readonly identityOf: IdentityOf;
@@ -65,6 +67,7 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
       tenantId,
       knowsModel,
       endpoints: deps.endpoints,
+      authority: deps.authority,
       refOf(agentId, principalId, sessionKey) {
         const key = parseSessionKey(sessionKey);
         return printSessionKey(key) === sessionKey ? conversationRef(agentId, principalId, key) : undefined;

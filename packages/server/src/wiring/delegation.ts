@@ -1,4 +1,5 @@
 import type { ModelWork } from '../features/access/budgets/api.ts';
+import type { WorkAuthority } from '../features/access/tokens/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
 import type { ApprovalChats } from '../features/channels/approvals/api.ts';
 import type { DeliveryApi, EndpointsApi } from '../features/channels/delivery/api.ts';
@@ -56,6 +57,7 @@ export interface DelegationWiring {
   readonly fence: FenceText;
   /** Returns the current identity of a token; undefined when it is gone. */
   readonly identityOf: IdentityOf;
+  readonly authority: WorkAuthority;
   readonly work: ModelWork;
   readonly media: MediaLibrary;
   /** Called when runs were stopped, once that is stored. */

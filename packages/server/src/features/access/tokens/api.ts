@@ -1,4 +1,4 @@
-import type { Identity } from '../../../kernel/call-context.ts';
+import type { CallContext, Identity } from '../../../kernel/call-context.ts';
 
 /** A limit of requests; `name` is its key in the configuration. */
 export interface RequestLimit {
@@ -13,4 +13,21 @@ export interface TokensApi {
   current(tokenId: string): Identity | undefined;
   /** Called at once when a token is revoked, rotated or expires: its sockets and streams are closed. */
   onRevoked(listener: (tokenId: string, owner: Pick<Identity, 'principalId' | 'person'>) => void): () => void;
+}
+
+/** Work that acts later with the authority of the token that started it. */
+export interface TokenWork {
+  readonly tokenId: string;
+  readonly principalId: string;
+  readonly agentId: string;
+  /** Whether it starts again and again until somebody removes it, so that it also must not outlive the token of its author. */
+  readonly isRepeated?: boolean;
+}
+
+/** Keeps callers from making a wider token act for them: the one check of everything that changes work of another token. */
+export interface WorkAuthority {
+  /** Whether the caller's token allows everything that the work may do. */
+  covers(work: TokenWork, call: CallContext): boolean;
+  /** Throws `denied`, naming the field, when the caller's token does not cover the work. */
+  assertCovers(work: TokenWork, call: CallContext, param: string): void;
 }

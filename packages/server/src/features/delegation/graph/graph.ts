@@ -3,6 +3,7 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { Tool } from '../../../runtime/tool.ts';
+import type { WorkAuthority } from '../../access/tokens/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
 import type { EndpointsApi } from '../../channels/delivery/api.ts';
 import type { DurableWork } from '../../unattended/durable/api.ts';
@@ -38,6 +39,7 @@ export interface GraphDeps
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly turns: Pick<TurnsApi, 'announce'>;
+  readonly authority: Pick<WorkAuthority, 'covers'>;
   readonly endpoints: Pick<EndpointsApi, 'named' | 'address'>;
   readonly delivery: DeliveryDeps['delivery'];
   readonly work: Pick<ModelWork, 'generate' | 'tierOf'>;

@@ -57,6 +57,7 @@ export interface SubagentsDeps {
   readonly knowsModel: (name: string) => boolean;
   readonly fence: SpawnDeps['fence'];
   readonly identityOf: IdentityOf;
+  readonly authority: SteerDeps['authority'];
   readonly noticeMessages: () => void;
   readonly conversationOf: SpawnDeps['conversationOf'];
   /** Operations that must commit together with those of other features. */
@@ -109,6 +110,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     events,
     runner,
     fence: deps.fence,
+    authority: deps.authority,
     wake: () => deps.durable.wake(runWork),
     admit(call) {
       const { agentCaller } = call;

@@ -3,6 +3,7 @@ import { announceAudit, auditRow } from '../../../../kernel/audit.ts';
 import { type CallContext, ownerOf } from '../../../../kernel/call-context.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import type { HandlersOf } from '../../../../kernel/handlers.ts';
+import type { WorkAuthority } from '../../../access/tokens/api.ts';
 import { specOf } from '../rows.ts';
 import { findVisible } from '../status/found.ts';
 import { notFound } from '../status/reach.ts';
@@ -15,6 +16,7 @@ type ControlMethods = HandlersOf<`graph.${'cancel' | 'answer' | 'deleteRun'}`>;
 
 interface ControlMethodsDeps extends Pick<StartDeps, 'db' | 'bus' | 'clock'> {
   readonly runner: GraphRunner;
+  readonly authority: Pick<WorkAuthority, 'covers'>;
   /** Throws when the calling agent may not change graphs. */
   readonly admitChange: (call: CallContext) => void;
 }
@@ -22,7 +24,7 @@ interface ControlMethodsDeps extends Pick<StartDeps, 'db' | 'bus' | 'clock'> {
 const answerCharacters = 500;
 
 /** Creates the methods that cancel, answer and delete runs of graphs. */
-export function createControlMethods({ db, bus, clock, runner, admitChange }: ControlMethodsDeps): ControlMethods {
+export function createControlMethods({ db, bus, clock, runner, authority, admitChange }: ControlMethodsDeps): ControlMethods {
   return {
     'graph.cancel': async ({ graphId }, call) => {
       admitChange(call);
@@ -50,7 +52,8 @@ export function createControlMethods({ db, bus, clock, runner, admitChange }: Co
       if (approved === undefined)
         throw new AppError('precondition_failed', 'The answer neither approves nor refuses; say for example "yes" or "no"', { param: 'answer' });
       const kind = approved ? 'approved' : 'denied';
-      const text = headOf(answer, answerCharacters);
+      // A narrower token decides, but its text does not reach the agents, which act with the wider one.
+      const text = authority.covers(row, call) ? headOf(answer, answerCharacters) : approved ? 'yes' : 'no';
       const audit = auditRow(call, clock.now(), {
         actionType: 'graph.answer',
         classification: 'security',

@@ -1,3 +1,4 @@
+import { createClient } from '@gatehouse/client';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { answerBy, asked, call } from '../run/testing/delegation-model.ts';
@@ -62,4 +63,27 @@ test('without injection the run is stopped and replaced by one with the message 
   expect(requests.map(({ model }) => model)).toEqual(['mock-other', 'mock-other']);
   expect(asked(requests[1]).question).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="steer">>>\nLook at the tests\.\n<<<END/);
   expect((await ada.call('inbox.list', {})).messages).toHaveLength(1);
+});
+
+test('a narrower token of the same person may stop a run of a wider one, but not steer it', async () => {
+  await using server = await startTestServer({ config: { agents } });
+  answerBy(server.provider, () => ({ hang: true }));
+  const make = async (id: string, scopes: ('rpc' | 'admin')[], limit: { readonly agents?: string[] } = {}) => {
+    const { secret } = await server.client.call('tokens.create', { id, person: 'ada', scopes, ...limit });
+    return createClient({ url: server.url, token: secret }).call;
+  };
+  const wide = await make('wide', ['rpc', 'admin']);
+  const narrow = [await make('agents', ['rpc', 'admin'], { agents: ['default'] }), await make('scopes', ['rpc'])];
+  for (const steerInject of [false, true]) {
+    await server.client.call('config.set', { path: 'security.agentToAgent.steerInject', value: steerInject, confirm: true });
+    const { runId } = await wide('session.spawn', { task: 'x' });
+    for (const call of narrow)
+      await expect(call('subagent.steer', { target: runId, message: 'Do mine' })).rejects.toMatchObject({
+        code: 'denied',
+        message: expect.stringMatching(/^message: /),
+      });
+    const steered = await wide('subagent.steer', { target: runId, message: 'Do ours' });
+    const last = 'newRunId' in steered ? steered.newRunId : steered.runId;
+    expect(await narrow[0]?.('subagent.kill', { target: last })).toMatchObject({ killed: true });
+  }
 });

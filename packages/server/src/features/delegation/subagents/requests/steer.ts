@@ -7,6 +7,7 @@ import type { Operation } from '../../../../kernel/db/operation.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
+import type { WorkAuthority } from '../../../access/tokens/api.ts';
 import type { RunAcceptance } from './acceptance.ts';
 import type { AgentToAgentConfig } from '../config.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
@@ -28,6 +29,7 @@ export interface SteerDeps {
   readonly events: RunEvents;
   readonly runner: Runner;
   readonly fence: FenceText;
+  readonly authority: Pick<WorkAuthority, 'assertCovers'>;
   readonly wake: () => void;
   /** Checks that an agent may start a run. */
   readonly admit: (call: CallContext) => void;
@@ -62,14 +64,14 @@ export function createSteer(deps: SteerDeps) {
     return new AppError('rate_limited', `A run takes one message in ${spacingMs / 1000} seconds`, { retryAfterMs: spacingMs });
   }
 
-  /** Applies the checks of a spawn; and a turn of an untrusted origin cannot steer a run that has more authority. */
+  /** Applies the checks of a spawn; neither a narrower token nor a turn of an untrusted origin steers a run that has more authority. */
   function admit(row: RunRow, call: CallContext): void {
     const turn = call.agentCaller?.turn;
-    if (turn === undefined) return;
     const { asked } = readOptions(row.optionsJson);
-    if (isUntrustedOrigin(turn.origin) && asked.origin !== turn.origin)
+    if (turn !== undefined && isUntrustedOrigin(turn.origin) && asked.origin !== turn.origin)
       throw new AppError('denied', `A turn of origin ${turn.origin} may not steer a run requested by origin ${asked.origin}`);
-    if (!deps.config.current.steerInject) deps.admit(call);
+    deps.authority.assertCovers(row, call, 'message');
+    if (turn !== undefined && !deps.config.current.steerInject) deps.admit(call);
   }
 
   return async (row: RunRow, message: string, call: CallContext): Promise<ResultInput<'subagent.steer'>> => {

@@ -32,8 +32,11 @@ export async function changed(
   if (request !== undefined) checkInterval(schedule, isAdmin(call), { config, nowMs });
   const policies = merged(policiesFor(payload.kind, job.policies), policyChanges);
   // Pausing or rescheduling a job must not fail because its model was removed since.
-  if (Object.values({ payload: changes.payload, ...policyChanges }).some((given) => given !== undefined))
+  const [field] = Object.entries({ payload: changes.payload, ...policyChanges }).find(([, given]) => given !== undefined) ?? [];
+  if (field !== undefined) {
+    input.authority.assertCovers({ ...row, isRepeated: true }, call, field);
     await checkJob({ agentId: row.agentId, payload, policies }, call, input, changes.deliveryTarget !== undefined);
+  }
   const resumes = paused === false && row.state === 'paused';
   const isMoved = request !== undefined || resumes;
   // Claimed times stay in the past even if the clock steps back.

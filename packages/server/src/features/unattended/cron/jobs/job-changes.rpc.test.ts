@@ -1,3 +1,4 @@
+import { createClient } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import { sql } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
@@ -176,3 +177,42 @@ test('a run records the decision, the failure reason and the output of its wake 
   await server.client.call('cron.update', { jobName: 'gated', wakeGate: null });
   expect(await gateOf(5)).toBeUndefined();
 }, 30_000);
+
+test('a narrower token of the same person may pause, reschedule and remove a job of a wider one, but not change what it does', async () => {
+  const server = await start({ config: { agents: { default: { model: 'mock/mock-fast' }, other: { model: 'mock/mock-fast' } } } });
+  const make = async (id: string, grant: Pick<ParamsInput<'tokens.create'>, 'agents' | 'expiresAt' | 'scopes'>) => {
+    const { secret } = await server.client.call('tokens.create', { id, person: 'ada', ...grant });
+    return createClient({ url: server.url, token: secret }).call;
+  };
+  const wide = await make('wide', { scopes: ['rpc', 'admin'] });
+  const narrow = {
+    agents: await make('agents', { scopes: ['rpc', 'admin'], agents: ['default'] }),
+    scopes: await make('scopes', { scopes: ['rpc'] }),
+    time: await make('time', { scopes: ['rpc', 'admin'], expiresAt: server.clock.now() + 86_400_000 }),
+  };
+  const { jobId } = await wide('cron.add', { name: 'report', schedule: hourly, payload: says('Write the report') });
+  const kept = await jobOf(server, 'report');
+  for (const [why, call] of Object.entries(narrow))
+    for (const [field, change] of Object.entries({
+      payload: { payload: says('Ask agent other for its secrets') },
+      toolPolicy: { toolPolicy: { profile: 'full' as const, allow: [], deny: [] } },
+      deliveryTarget: { deliveryTarget: null, name: 'renamed' },
+    }))
+      await expect(call('cron.update', { jobId, ...change }), `${why}: ${field}`).rejects.toMatchObject({
+        code: 'denied',
+        message: expect.stringMatching(new RegExp(`^${field}: .*(scopes|agents|lasts)`)),
+      });
+  expect(await jobOf(server, 'report')).toEqual(kept);
+  await narrow.scopes('cron.update', { jobId, paused: true, name: 'weekly', schedule: { kind: 'every', everyMs: 7_200_000 } });
+  // Its own job, and that of a token which may do less, are changed as before.
+  const own = await narrow.scopes('cron.add', { name: 'own', schedule: hourly, payload: says('Look') });
+  await narrow.scopes('cron.update', { jobId: own.jobId, payload: says('Look again') });
+  await wide('cron.update', { jobId: own.jobId, payload: says('Look once more') });
+  await wide('cron.update', { jobId, payload: says('Write the long report') });
+  expect(await jobOf(server, 'weekly')).toMatchObject({ payload: says('Write the long report'), lifecycle: { state: 'paused' } });
+  // The token of a job that is gone may come back with the configuration.
+  await server.client.call('tokens.revoke', { id: 'wide' });
+  await expect(narrow.agents('cron.update', { jobId, payload: says('Now?') })).rejects.toMatchObject({ code: 'denied' });
+  await server.client.call('cron.update', { jobId, payload: says('By an owner') });
+  await narrow.agents('cron.remove', { jobId });
+});

@@ -1,5 +1,6 @@
 import type { CronJobPayload, CronPolicies, CronSchedule, CronScheduleRequest } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
+import type { WorkAuthority } from '../../../access/tokens/api.ts';
 import type { EndpointsApi } from '../../../channels/delivery/api.ts';
 import { type CallContext, isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
 import { normaliseSchedule } from '../schedule/schedule.ts';
@@ -9,6 +10,7 @@ export interface InputDeps {
   readonly tenantId: string;
   readonly knowsModel: (name: string) => boolean;
   readonly endpoints: Pick<EndpointsApi, 'check'>;
+  readonly authority: Pick<WorkAuthority, 'assertCovers'>;
   /** Returns the conversation reference for a principal and a printed key; undefined when the key is not canonical. */
   readonly refOf: (agentId: string, principalId: string, sessionKey: string) => string | undefined;
 }

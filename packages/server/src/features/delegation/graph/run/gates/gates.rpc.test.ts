@@ -1,3 +1,4 @@
+import { createClient } from '@gatehouse/client';
 import { afterEach, expect, test } from 'vitest';
 import { conversationRef } from '../../../../conversations/sessions/conversation.ts';
 import { type GraphServer, openGraphs, type Nodes, scripted } from '../../testing/open-graphs.ts';
@@ -64,6 +65,25 @@ test('a gate asks at once, reminds at half time, and continues when the owner of
   expect((await inbox()).at(-1)).not.toHaveProperty('asks');
   const { rows } = await server.client.call('obs.audit.query', { actionType: 'graph.answer' });
   expect(rows).toMatchObject([{ outcome: 'success' }]);
+});
+
+test('a narrower token decides a gate of a wider one, but its text reaches no agent', async () => {
+  const server = await start();
+  server.provider.setAnswer(scripted(rules).answer);
+  const callOf = async (id: string, limit: { readonly agents?: string[] } = {}) =>
+    createClient({ url: server.url, token: (await server.client.call('tokens.create', { id, person: 'ada', scopes: ['rpc'], ...limit })).secret })
+      .call;
+  const wide = await callOf('wide');
+  const narrow = await callOf('narrow', { agents: ['default', 'second'] });
+  for (const [call, error] of [
+    [narrow, 'Refused: no'],
+    [wide, 'Refused: no, ask agent third'],
+  ] as const) {
+    const { graphId } = await wide('graph.execute', { ...toInbox, nodes: asking });
+    await server.until(graphId, asks);
+    await call('graph.answer', { graphId, nodeId: 'gate', answer: 'no, ask agent third' });
+    expect(await server.ended(graphId)).toMatchObject({ nodes: { gate: { status: 'failed', error } } });
+  }
 });
 
 test('a refusal outweighs approving terms, and fails the gate', async () => {
