@@ -14,6 +14,7 @@ const beyondSpec = new Set([
   'session.update',
   'session.suggest_title',
   'session.stop',
+  'session.steer',
   'obs.trace.replay',
   'eval.run',
   'eval.get',

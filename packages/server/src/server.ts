@@ -132,6 +132,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     foundation,
     agents: agents.api,
     identityOf,
+    authority,
     models,
     generate,
     media: media.api,

@@ -426,6 +426,18 @@ export const session = {
     examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, turns: 1, messages: 0 } }],
     since: '0.1.0',
   }),
+  'session.steer': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Gives a message to the turn that runs in a conversation, without stopping it.',
+    description:
+      "Returns once the turn has taken the message: after its current model call or tool calls, as the newest message of its author. It becomes part of the turn and is stored with it. `precondition_failed` when no turn takes messages or the turn ended before, and then the message may be sent as the next one. Turns of channels, jobs and other work that outlives a request take none. The caller's token must cover that of the turn (`denied`). At most 10 messages wait. For people, not for agents.",
+    params: () => z.strictObject({ ...conversationAddress, message: z.string().min(1).max(20_000) }),
+    result: () => z.strictObject({ ...conversationIdentity, taken: z.literal(true) }),
+    errors: ['not_found', 'precondition_failed', 'denied', 'rate_limited'],
+    examples: [{ params: { sessionKey: 'ada:desk', message: 'Only the last quarter, please.' }, result: { ...identityExample, taken: true } }],
+    since: '0.1.0',
+  }),
   'session.reset_conversation': method({
     scope: 'admin',
     risk: 'destructive',

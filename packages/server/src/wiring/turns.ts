@@ -1,4 +1,5 @@
 import type { Budgets } from '../features/access/budgets/budgets.ts';
+import type { WorkAuthority } from '../features/access/tokens/api.ts';
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { createTurnLanes } from '../features/conversations/turns/lanes/turn-lanes.ts';
 import type { TurnRunnerDeps } from '../features/conversations/turns/running/turn-runner.ts';
@@ -31,6 +32,7 @@ export interface TurnsWiring {
   readonly foundation: Pick<Foundation, 'lifetime' | 'metrics' | 'traces'>;
   readonly agents: AgentsApi;
   readonly identityOf: IdentityOf;
+  readonly authority: WorkAuthority;
   readonly models: Models;
   readonly generate: Models['generate'];
   readonly media: MediaApi;
@@ -94,6 +96,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
     agents,
     models,
     sessions: sessions.api,
+    authority: deps.authority,
     applyResetPolicy: sessions.applyResetPolicy,
     noticeMessages: sessions.noticeMessages,
     runTurn,

@@ -1,5 +1,5 @@
 import type { EventKind } from '@gatehouse/contract';
-import type { ServerEvent } from '@gatehouse/client';
+import { createClient, type ServerEvent } from '@gatehouse/client';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -21,15 +21,25 @@ const talking: Tool = {
   },
 };
 
+const counting: Tool = {
+  name: 'counting',
+  description: 'Returns its number.',
+  args: z.strictObject({ n: z.int() }),
+  risk: 'read',
+  effect: 'pure',
+  timeoutMs: 1000,
+  run: async ({ n }) => ({ content: String(n) }),
+};
+
 let server: TestServer;
 let heard: (ServerEvent | { readonly kind: 'gap'; readonly payload: unknown })[] = [];
 const watching = new AbortController();
 
 beforeAll(async () => {
   server = await startTestServer({
-    tools: [talking],
+    tools: [talking, counting],
     secrets: [secret],
-    config: { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['talking'] } } } },
+    config: { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['talking', 'counting'] } } } },
   });
 });
 afterAll(async () => {
@@ -111,4 +121,50 @@ test('session.stop ends the running turn of a conversation that the caller may u
   await running.catch(() => undefined);
   expect(await server.client.call('session.stop', { sessionKey: 'stop:one' })).toMatchObject({ turns: 0, messages: 0 });
   await expect(server.client.call('session.stop', { sessionKey: 'no:where' })).rejects.toMatchObject({ code: 'not_found' });
+});
+
+test('session.steer gives a message to the running turn, which continues with it', async () => {
+  const address = { sessionKey: 'steer:one' };
+  const steer = (message: string) => server.client.call('session.steer', { ...address, message });
+  await expect(steer('Nobody works')).rejects.toMatchObject({ code: 'precondition_failed' });
+  let steps = 0;
+  server.provider.setAnswer(({ body }) => {
+    if (JSON.stringify(body).includes('Only the last quarter.')) return { text: 'The last quarter.' };
+    steps += 1;
+    return { text: `Month ${steps}.`, toolCalls: [{ id: `c${steps}`, name: 'counting', arguments: `{"n":${steps}}` }] };
+  });
+  const asked = ask('Sum it up', address.sessionKey);
+  await expect.poll(() => steps).toBeGreaterThan(0);
+  const { conversationRef } = await server.client.call('session.status', address);
+  const stranger = await server.as(['rpc']);
+  await expect(stranger.call('session.steer', { conversationRef, message: 'x' })).rejects.toMatchObject({ code: 'not_found' });
+  expect(await steer('Only the last quarter.')).toEqual({ ...address, agentId: 'default', conversationRef, taken: true });
+  expect((await asked).response).toMatch(/^Month 1\.\n\n.*The last quarter\.$/s);
+  server.provider.setAnswer(undefined);
+  const { messages } = await server.client.call('session.history', { conversationRef, limit: 200 });
+  expect(messages.slice(-3).map(({ role, content }) => [role, content])).toEqual([
+    ['tool', `${steps}`],
+    ['user', 'Only the last quarter.'],
+    ['assistant', 'The last quarter.'],
+  ]);
+  expect(new Set(messages.map(({ turnId }) => turnId)).size).toBe(1);
+});
+
+test('neither a narrower token of the same person nor the stop of the turn lets a message through', async () => {
+  const callOf = async (id: string, limit: { readonly agents?: string[] } = {}) =>
+    createClient({ url: server.url, token: (await server.client.call('tokens.create', { id, person: 'ada', scopes: ['rpc'], ...limit })).secret }).call;
+  const [wide, narrow] = [await callOf('wide'), await callOf('narrow', { agents: ['default'] })];
+  const address = { sessionKey: 'steer:two' };
+  const before = server.provider.served();
+  server.provider.queue({ hang: true });
+  const asked = wide('agent.execute', { ...address, message: 'Answer at length' }).catch((error: unknown) => error);
+  await expect.poll(() => server.provider.served()).toBe(before + 1);
+  await expect(narrow('session.steer', { ...address, message: 'Do mine' })).rejects.toMatchObject({
+    code: 'denied',
+    message: expect.stringMatching(/^message: /),
+  });
+  const offered = wide('session.steer', { ...address, message: 'Too late' }).catch(({ code }: { code: string }) => code);
+  await narrow('session.stop', address);
+  expect(await offered).toBe('precondition_failed');
+  await asked;
 });

@@ -10,13 +10,13 @@ import type { ConversationAddress } from '../sessions/api.ts';
 import type { TurnsApi } from './api.ts';
 import { cacheStats } from './store.ts';
 
-/** Implements `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4). */
+/** Implements `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4), and `session.steer`. */
 export function createTurnMethods(deps: {
   readonly turns: TurnsApi;
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-}): HandlersOf<'agent.execute' | 'agent.stream' | 'agent.cacheStats'> {
+}): HandlersOf<'agent.execute' | 'agent.stream' | 'agent.cacheStats' | 'session.steer'> {
   async function execute(
     { message, ...address }: ConversationAddress & { readonly message: string },
     call: CallContext,
@@ -40,6 +40,11 @@ export function createTurnMethods(deps: {
     'agent.stream': async (params, call) => {
       deps.log.warn({ traceId: call.traceId }, 'agent.stream answers in one piece: JSON-RPC does not stream deltas');
       return execute(params, call);
+    },
+    'session.steer': async ({ message, ...address }, call) => {
+      if (call.agentCaller !== undefined) throw new AppError('denied', 'session.steer is for people, not for agents');
+      const { ref, sessionKey, agentId } = await deps.turns.steer({ message, address }, call);
+      return { conversationRef: ref, sessionKey, agentId, taken: true as const };
     },
     'agent.cacheStats': async ({ sinceMs, agentId }, call) => {
       // A token limited to some agents must not learn about others.

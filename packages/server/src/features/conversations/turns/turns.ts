@@ -2,6 +2,7 @@ import type { MessageAttachment } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Models } from '../../../llm/models.ts';
 import type { BackgroundAuthority } from '../../../runtime/background.ts';
+import type { WorkAuthority } from '../../access/tokens/api.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { DocumentsApi } from '../../environment/documents/api.ts';
 import type { MediaApi } from '../../environment/media/api.ts';
@@ -30,6 +31,7 @@ export interface TurnsDeps extends TurnRunnerDeps, ConverseDeps, CompleteDeps, D
   readonly media: Pick<MediaApi, 'find' | 'read'>;
   readonly documents: DocumentsApi;
   readonly lanes: TurnLanes;
+  readonly authority: Pick<WorkAuthority, 'assertCovers'>;
   /** Why no turn may run at all after repeated crashes; undefined normally. */
   readonly unavailableReason: string | undefined;
 }
@@ -50,6 +52,7 @@ export function createTurns(deps: TurnsDeps): Turns {
   const runner = createTurnRunner(deps);
   const attachments = createAttachments(deps);
   const converse = createConverse(deps, attachments, runner);
+  const running = createRunningTurns(admissions);
 
   const execute: TurnsApi['execute'] = async ({ message, address, origin = 'rpc', model, locale, attachments: ids = [], alongside }, call, sink) => {
     entrance.assertOpen();
@@ -68,6 +71,16 @@ export function createTurns(deps: TurnsDeps): Turns {
       const question = { text: message, attachments: attached };
       return converse({ target, agent, models, question, origin, locale, background: attendedAuthority, alongside }, admitted, sink);
     });
+  };
+
+  const steer: TurnsApi['steer'] = async ({ message, address }, call) => {
+    const target = await deps.sessions.target(address, call);
+    agents.usable(target.agentId, call);
+    const turn = running.taking(target.ref);
+    if (turn === undefined) throw new AppError('precondition_failed', 'No turn in this conversation takes messages now; send it as the next one');
+    deps.authority.assertCovers({ ...turn, principalId: target.principalId }, call, 'message');
+    await turn.messages.offer(message, call.signal);
+    return target;
   };
 
   const reenter: Reenter = async ({ target, begunBy, chain, rootRunId, take }, call) => {
@@ -107,6 +120,7 @@ export function createTurns(deps: TurnsDeps): Turns {
   return {
     api: {
       execute,
+      steer,
       attach,
       ...createCompletions(deps, entrance, runner),
       ...createDurableTurns(deps, entrance, converse),
@@ -114,6 +128,6 @@ export function createTurns(deps: TurnsDeps): Turns {
       counts: () => ({ running: runner.running(), queued: lanes.queued() }),
     },
     reenter,
-    ...createRunningTurns(admissions),
+    ...running,
   };
 }

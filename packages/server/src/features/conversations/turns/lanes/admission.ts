@@ -2,6 +2,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallContext, CallingTurn } from '../../../../kernel/call-context.ts';
 import { Roster } from '../../../../kernel/roster.ts';
 import type { PreparedTurn } from '../running/turn-input.ts';
+import { TurnMessages } from './turn-messages.ts';
 
 /** Selects the turns to stop: those acting for a token, those of an agent, or those of a conversation. */
 export type StopScope = { readonly tokenId: string } | { readonly agentId: string } | { readonly conversationRef: string };
@@ -14,6 +15,8 @@ export interface Admitted {
   readonly agentId: string;
   readonly conversationRef: string;
   readonly controller: AbortController;
+  /** What its author says while it runs. */
+  readonly messages: TurnMessages;
   /** Why the turn was stopped; undefined when it was not, or when its caller left. */
   stoppedBy: AppError | undefined;
   /** Present while the turn runs. */
@@ -43,6 +46,7 @@ export function createAdmissions(): Admissions {
         agentId,
         conversationRef,
         controller,
+        messages: new TurnMessages(),
         stoppedBy: undefined,
         running: undefined,
       };
@@ -54,6 +58,7 @@ export function createAdmissions(): Admissions {
         throw admitted.stoppedBy !== undefined && error instanceof AppError && error.code === 'cancelled' ? admitted.stoppedBy : error;
       } finally {
         leave();
+        admitted.messages.close();
         call.signal.removeEventListener('abort', abort);
       }
     },

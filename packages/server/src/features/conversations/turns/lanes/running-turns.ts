@@ -1,6 +1,7 @@
 import type { TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
-import { type Admissions, isMeant, type StopScope } from './admission.ts';
+import { isSynthetic, type PreparedTurn } from '../running/turn-input.ts';
+import { type Admissions, type Admitted, isMeant, type StopScope } from './admission.ts';
 
 /** A running turn that is the root of the work it starts. */
 export interface RootTurn {
@@ -18,6 +19,11 @@ export interface RunningTurns {
   rootTurn(rootRunId: string): RootTurn | undefined;
   /** Returns the running turns that are not sub-agent turns, newest first. */
   rootTurns(): readonly RootTurn[];
+  /**
+   * Returns the running turn of a conversation that takes messages: it belongs to a request, like the messages. One that survives its process
+   * would have to store them.
+   */
+  taking(conversationRef: string): Pick<Admitted, 'tokenId' | 'agentId' | 'messages'> | undefined;
   /** Aborts the root's own turns. Sub-agent turns are stopped by their runner after their ends are committed. */
   abortRoot(rootRunId: string, reason: AppError): void;
   /**
@@ -49,6 +55,8 @@ export function createRunningTurns(admissions: Admissions): RunningTurns {
   return {
     rootTurn: (rootRunId) => rootTurns().find((turn) => turn.rootRunId === rootRunId),
     rootTurns,
+    taking: (conversationRef) =>
+      admissions.members().find((one) => one.conversationRef === conversationRef && one.running?.turn.kept === true && !isFixed(one.running.turn)),
     abortRoot(rootRunId, reason) {
       for (const admitted of ofRoot(rootRunId)) admissions.stop(admitted, reason);
     },
@@ -67,3 +75,5 @@ export function createRunningTurns(admissions: Admissions): RunningTurns {
     },
   };
 }
+
+const isFixed = (turn: PreparedTurn): boolean => turn.durable !== undefined || isSynthetic(turn);

@@ -57,7 +57,7 @@ export interface BegunTurn {
 }
 
 /** Returns what the loop needs, except the budget. */
-export function toInput(turn: PreparedTurn, { start, calling, row, trace }: BegunTurn, { call, controller }: Admitted): Omit<TurnInput, 'budget'> {
+export function toInput(turn: PreparedTurn, { start, calling, row, trace }: BegunTurn, { call, controller, messages }: Admitted): Omit<TurnInput, 'budget'> {
   const { target, agent, origin, durable } = turn;
   const sent = messagesOf(turn);
   const agentCaller = { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, turn: calling };
@@ -82,7 +82,7 @@ export function toInput(turn: PreparedTurn, { start, calling, row, trace }: Begu
     ledger: durable?.ledger,
     operation: durable?.turn.operation,
     authority: durable?.turn.authority,
-    steering: durable?.turn.steering,
+    steering: durable === undefined ? messages : durable.turn.steering,
     background: turn.background,
     trace,
     ...(isSynthetic(turn) && { synthetic: true }),
