@@ -107,7 +107,7 @@ export { type ActionParams, type ActionPlatform, actionsByPlatform, actionsOf } 
 export type { PlatformAction, PlatformActions } from './shared/platform-action.ts';
 export { BrowserAct, type BrowserActKind } from './shared/browser-act.ts';
 export { AgentId, ChannelEndpoint, ConversationRef, ConversationScope, PrintedSessionKey, SessionKey, SessionKeyObject } from './shared/session.ts';
-export { EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
+export { AnswerEffort, EpochMs, FinishReason, TokensUsed, TurnOrigin } from './shared/turn.ts';
 export { autonomyProfiles, type AutonomyProfile, Capability, capabilityNames } from './shared/capability.ts';
 export {
   GraphEdge,

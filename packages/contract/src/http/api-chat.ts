@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { once } from '../once.ts';
 import { ModelName } from '../shared/agent-config.ts';
 import { AgentId, ConversationRef, PrintedSessionKey, SessionKey } from '../shared/session.ts';
-import { FinishReason, TokensUsed } from '../shared/turn.ts';
+import { AnswerEffort, FinishReason, TokensUsed } from '../shared/turn.ts';
 import { MediaId } from './media.ts';
 
 /** Body of `POST /api/chat` and `POST /api/chat/stream` (http-gateway.md §2.9, §4.6). */
@@ -14,6 +14,9 @@ export const ApiChatRequest = once(() =>
       sessionKey: SessionKey.optional().describe('The conversation of the token otherwise.'),
       conversationRef: ConversationRef.optional().describe('An existing conversation; instead of sessionKey.'),
       model: ModelName.optional().describe('Model of this turn, as `provider/model`; that of the agent otherwise. Later turns may use another one.'),
+      effort: AnswerEffort.optional().describe(
+        'How long the model reasons before this answer, of the `efforts` that it has; refused where it has none. That of the model otherwise.',
+      ),
       locale: z.string().max(255).optional().describe('Canonical BCP-47 tag, such as `de-CH`; shown to the agent.'),
       attachments: z
         .array(z.strictObject({ mediaId: MediaId }))

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { once } from '../once.ts';
 import { ModelTier } from '../shared/model-tier.ts';
+import { AnswerEffort } from '../shared/turn.ts';
 import { method } from '../method.ts';
 
 /** US dollars per million tokens. */
@@ -30,6 +31,7 @@ const listed = once(() => ({
   maxTokens: z.int().min(1),
   input: z.array(z.enum(['text', 'image', 'pdf'])),
   reasoning: z.boolean(),
+  efforts: z.array(AnswerEffort).describe('Values of `effort` in `POST /api/chat` for this model; empty when it has no choice.'),
   tier: ModelTier().describe('Capability, as configured or by the name of the model.'),
   cost: ModelCost().nullable().describe('Null when the price is not known.'),
   ...costOrigin(),
@@ -46,6 +48,7 @@ const example = {
   maxTokens: 8192,
   input: ['text' as const],
   reasoning: false,
+  efforts: [],
   tier: 'mid' as const,
   cost: { input: 1, output: 2, cacheRead: 1, cacheWrite: 1 },
   costSource: 'config' as const,

@@ -12,7 +12,7 @@ import {
   ConversationScope,
   SessionKey,
 } from '../shared/session.ts';
-import { EpochMs, TokensUsed } from '../shared/turn.ts';
+import { AnswerEffort, EpochMs, TokensUsed } from '../shared/turn.ts';
 
 const identityExample = { conversationRef: 'cv_0000000000000000000000000000000000000000000', sessionKey: 'ada:desk', agentId: 'default' };
 
@@ -138,6 +138,7 @@ export const session = {
       z.strictObject({
         ...conversationIdentity,
         model: z.string(),
+        efforts: z.array(AnswerEffort).describe('Values of `effort` in `POST /api/chat` for this model; empty when it has no choice.'),
         agentName: z.string(),
         tokensUsed: z.strictObject({ totalTokens: z.int().min(0), totalCost: z.number().min(0) }),
         stepsExecuted: z.int().min(0),
@@ -152,6 +153,7 @@ export const session = {
         result: {
           ...identityExample,
           model: 'local/test-model',
+          efforts: [],
           agentName: 'Gate',
           tokensUsed: { totalTokens: 129, totalCost: 0.000138 },
           stepsExecuted: 1,

@@ -24,6 +24,10 @@ export type FinishReason = z.output<typeof FinishReason>;
 export const TokensUsed = z.strictObject({ input: z.int().min(0), output: z.int().min(0), total: z.int().min(0) }).meta({ id: 'TokensUsed' });
 export type TokensUsed = z.output<typeof TokensUsed>;
 
+/** How long a model reasons before its answer, where it has a choice. */
+export const AnswerEffort = z.enum(['low', 'medium', 'high']).meta({ id: 'AnswerEffort' });
+export type AnswerEffort = z.output<typeof AnswerEffort>;
+
 /** Milliseconds since the Unix epoch. */
 export const EpochMs = z.int().min(0).meta({ id: 'EpochMs' });
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ProviderType } from '@gatehouse/contract';
+import { AnswerEffort, type ProviderType } from '@gatehouse/contract';
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Log } from '../kernel/log.ts';
@@ -18,8 +18,8 @@ import { keyValues, noKey, type ProviderKey, type ProviderKeys, providerKeys } f
 import { type KnownState, ProviderStates } from './provider-states.ts';
 import { candidateOf, listForTrial, listLimitMs, modelForTrial, type Trial, type TrialChoice, trialRequest, type TrialTarget } from './trial.ts';
 import type { ListedModel } from './read-models.ts';
-import { findUnsupported } from './unsupported.ts';
-import { vendors } from './vendors.ts';
+import { findUnsupported, hasEfforts } from './unsupported.ts';
+import { type Vendor, vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
 import { cleanMessage } from './wire/wire-error.ts';
 
@@ -209,14 +209,19 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
     clock,
     ...(options.hideSecrets !== undefined && { hideSecrets: options.hideSecrets }),
   });
+  function vendorOf(model: ModelInfo): Vendor | undefined {
+    const provider = providerOf.get(model) ?? catalog.found.find(({ id }) => id === model.provider);
+    return provider && vendors[provider.config.type];
+  }
   return {
     providers: () => catalog.providers,
     list: () => catalog.list,
     resolve: (name, preferredProvider) => catalog.resolve(name, preferredProvider),
     defaultModel: () => catalog.byDefault,
-    unsupported(model, asked) {
-      const provider = providerOf.get(model) ?? catalog.found.find(({ id }) => id === model.provider);
-      return findUnsupported(model, provider === undefined ? offlineLimits : vendors[provider.config.type], asked);
+    unsupported: (model, asked) => findUnsupported(model, vendorOf(model) ?? offlineLimits, asked),
+    effortsOf(model) {
+      const vendor = vendorOf(model);
+      return vendor !== undefined && hasEfforts(model, vendor) ? AnswerEffort.options : [];
     },
     generate,
     states: () => catalog.providers.map(({ id }) => states.stateOf(id, keysIn(id))),

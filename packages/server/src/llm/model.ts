@@ -1,4 +1,4 @@
-import type { ModelTier } from '@gatehouse/contract';
+import type { AnswerEffort, ModelTier } from '@gatehouse/contract';
 import type { JsonFragment } from '../kernel/json-fragment.ts';
 
 /** US dollars per million tokens. */
@@ -97,6 +97,8 @@ export interface ModelOptions {
   readonly thinking?: { readonly type: 'enabled'; readonly budgetTokens: number } | { readonly type: 'adaptive' | 'disabled' };
   /** A hint at how much effort the answer is worth, for providers that accept one. */
   readonly effort?: string;
+  /** How long a model reasons that has a choice (`Models.effortsOf`); others answer as they do. */
+  readonly depth?: AnswerEffort;
   /** Same as `cacheMark` of a message, at the end of the system prompt. */
   readonly systemCacheMark?: true;
 }

@@ -1,4 +1,4 @@
-import type { ProviderType } from '@gatehouse/contract';
+import type { AnswerEffort, ProviderType } from '@gatehouse/contract';
 import type { ModelError, ModelInfo, ModelRequest, ModelResult, ModelSink, ModelUsage } from './model.ts';
 import type { Asked, Unsupported } from './unsupported.ts';
 
@@ -44,6 +44,8 @@ export interface Models extends AsyncDisposable {
   defaultModel(): ModelInfo;
   /** Returns which part of a request the model's vendor would refuse or silently ignore; undefined when all of it is supported. */
   unsupported(model: ModelInfo, asked: Asked): Unsupported | undefined;
+  /** Returns the values of `effort` that a caller may choose for the model. */
+  effortsOf(model: ModelInfo): readonly AnswerEffort[];
   /**
    * Calls the first of `models` that is not cooling down, then the next ones while the error allows it and no text
    * was sent. Each attempt is reported to `onAttempt`. Fails with the last ModelError.

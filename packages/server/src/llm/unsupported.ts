@@ -58,3 +58,8 @@ function plain(option: ModelLimit & keyof ModelOptions, label: string): Wish {
 function changes(value: number | undefined, neutral: number): boolean {
   return value !== undefined && value !== neutral;
 }
+
+/** Whether a caller may choose how long the model reasons: by levels on the one wire, by a budget of tokens on the other. */
+export function hasEfforts(model: Pick<ModelInfo, 'reasoning'>, { wire, limits = [] }: Pick<Vendor, 'wire' | 'limits'>): boolean {
+  return model.reasoning && (wire === 'anthropic-messages' || !limits.includes('reasoningEffort'));
+}

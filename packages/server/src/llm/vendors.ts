@@ -4,7 +4,7 @@ import type { ToolCallIdRule } from './wire/tool-call-id.ts';
 
 /** What a vendor may not support: an option of a call, one of its forms, or tools altogether. */
 export type ModelLimit =
-  | Exclude<keyof ModelOptions, 'responseFormat' | 'endUser' | 'thinking' | 'effort' | 'systemCacheMark'>
+  | Exclude<keyof ModelOptions, 'responseFormat' | 'endUser' | 'thinking' | 'effort' | 'depth' | 'systemCacheMark'>
   | 'tools'
   | 'jsonObject'
   | 'jsonSchema';

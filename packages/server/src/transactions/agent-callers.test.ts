@@ -77,7 +77,7 @@ beforeEach(async () => {
         return agent;
       },
     },
-    modelOf: () => 'mock/mock-fast',
+    modelOf: () => ({ model: 'mock/mock-fast', efforts: [] }),
     deleteConversation,
     resetSession,
     resetConversation,

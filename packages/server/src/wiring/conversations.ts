@@ -5,7 +5,7 @@ import { countCompaction } from '../features/conversations/sessions/changes/rese
 import { createSessions } from '../features/conversations/sessions/sessions.ts';
 import { createKeptLanes } from '../features/conversations/turns/lanes/kept-lanes.ts';
 import { createPreparation } from '../features/conversations/turns/preparation/preparation.ts';
-import { modelNameOf } from '../features/conversations/turns/preparation/resolve-target.ts';
+import { conversationModelOf } from '../features/conversations/turns/preparation/resolve-target.ts';
 import { promptFilesFor } from '../features/environment/workspace/setup/prompt-files.ts';
 import type { Lanes } from '../kernel/lane.ts';
 import type { Models } from '../llm/models.ts';
@@ -50,7 +50,7 @@ export function wireConversations({ building, core, clock, live }: Assembly, { a
     createSessions({
       ...core('sessions'),
       agents,
-      modelOf: (agentId) => modelNameOf(agentId, agents, models),
+      modelOf: (agentId) => conversationModelOf(agentId, agents, models),
       deleteConversation,
       resetSession,
       resetConversation,

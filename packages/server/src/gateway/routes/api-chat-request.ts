@@ -7,7 +7,7 @@ import { parseInput } from '../parse-input.ts';
 
 /** Reads the strict body of `POST /api/chat` and `POST /api/chat/stream` as a turn (http-gateway.md §2.9). */
 export async function readChatRequest(call: HttpCall, bodyLimit: number): Promise<TurnRequest> {
-  const { message, agentId, sessionKey, conversationRef, model, locale, attachments } = parseInput(
+  const { message, agentId, sessionKey, conversationRef, model, effort, locale, attachments } = parseInput(
     ApiChatRequest(),
     await readJsonBody(call, bodyLimit),
   );
@@ -16,6 +16,7 @@ export async function readChatRequest(call: HttpCall, bodyLimit: number): Promis
     origin: 'api',
     address: { agentId, sessionKey, conversationRef },
     ...(model !== undefined && { model }),
+    ...(effort !== undefined && { effort }),
     ...(locale !== undefined && { locale: canonicalLocale(locale) }),
     ...(attachments !== undefined && { attachments: attachments.map(({ mediaId }) => mediaId) }),
   };

@@ -55,6 +55,20 @@ describe.each(routesOf)('the request of %s', (path) => {
     expect(await refused.json()).toMatchObject({ error: expect.stringMatching(/^model: /), code: 'invalid_params' });
   });
 
+  it('has an effort where its model offers one, and refuses it elsewhere', async () => {
+    const refused = await postApi(server, path, { message: 'Hello', effort: 'high' });
+    expect(await refused.json()).toMatchObject({ error: expect.stringMatching(/^effort: .*mock-fast/), code: 'invalid_params' });
+    await server.client.call('config.set', { path: 'providers.mock.models[1].reasoning', value: true, confirm: true });
+    const listed = await server.client.call('models.list', { provider: 'mock' });
+    expect('models' in listed && listed.models.map(({ efforts }) => efforts)).toEqual([[], ['low', 'medium', 'high']]);
+    expect((await server.client.call('session.status', {})).efforts).toEqual([]);
+    const answer = await postApi(server, path, { message: 'Hello', model: 'mock/mock-other', effort: 'high' });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+    expect(server.provider.requests.at(-1)?.body).toMatchObject({ model: 'mock-other', reasoning_effort: 'high' });
+    const unknown = await postApi(server, path, { message: 'Hello', model: 'mock/mock-other', effort: 'extreme' });
+    expect(unknown.status).toBe(400);
+  });
+
   it.each(['en_US', 'xx-', '', 'de--CH', 'x'.repeat(10_240), 'e', 'not a tag', 'en-US-'])('refuses locale %j', async (locale) => {
     const response = await postApi(server, path, { message: 'Hello', locale });
     expect(response.status).toBe(400);

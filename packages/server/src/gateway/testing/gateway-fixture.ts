@@ -167,6 +167,7 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   return {
     execute: () => Promise.reject(new Error('not scripted')),
     attach: () => Promise.reject(new Error('not scripted')),
+    steer: () => Promise.reject(new Error('not scripted')),
     runDurably: () => Promise.reject(new Error('not scripted')),
     announce: () => Promise.reject(new Error('not scripted')),
     evaluate: () => Promise.reject(new Error('not scripted')),
@@ -215,6 +216,7 @@ const scriptedModels: Models = {
   resolve: () => testModel,
   defaultModel: () => testModel,
   unsupported: () => undefined,
+  effortsOf: () => [],
   generate: () => Promise.reject(new Error('not scripted')),
   states: () => [],
   clearState: () => {},

@@ -1,7 +1,7 @@
 import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ModelMessage, ModelRequest, ModelSink, ThinkingBlock } from '../model.ts';
-import { testRequest } from '../testing.ts';
+import { testModel, testRequest } from '../testing.ts';
 import { Upstream } from '../wire/upstream.ts';
 import { createMessagesClient } from './client.ts';
 
@@ -42,6 +42,15 @@ test('streamed reasoning precedes the text and is not part of it', async () => {
   };
   expect(await generate({}, sink)).toMatchObject({ text: 'Seen.', thinking: [thinking], stopSequence: 'END' });
   expect(seen).toEqual([['thinking', String.raw`Let me \"see\".`], thinking, ['text', 'Seen.']]);
+});
+
+test('an effort is a budget of reasoning for models that reason, within the length of the answer', async () => {
+  const model = { ...testModel, reasoning: true, maxTokens: 20_000 };
+  const thinkingFor = async (request: Partial<ModelRequest>) => (await sent(request) as { thinking?: unknown }).thinking;
+  expect(await thinkingFor({ model, options: { depth: 'low' } })).toEqual({ type: 'enabled', budget_tokens: 2048 });
+  expect(await thinkingFor({ model, options: { depth: 'high' } })).toEqual({ type: 'enabled', budget_tokens: 10_000 });
+  expect(await thinkingFor({ model, options: { depth: 'high', thinking: { type: 'disabled' } } })).toEqual({ type: 'disabled' });
+  expect(await thinkingFor({ model: testModel, options: { depth: 'high' } })).toBeUndefined();
 });
 
 test('signed reasoning is sent back before the text; unsigned reasoning is not sent', async () => {

@@ -30,7 +30,7 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
   const lastBlock = messages.at(-1)?.content.at(-1);
   if (lastBlock !== undefined && marked.length === 0) Object.assign(lastBlock, mark);
   const maxTokens = request.maxTokens ?? request.model.maxTokens;
-  const thinking = wireThinking(request.options?.thinking, maxTokens);
+  const thinking = wireThinking(thinkingOf(request), maxTokens);
   const isThinking = thinking !== undefined && thinking['type'] !== 'disabled';
   return JSON.stringify({
     model: request.model.modelId,
@@ -44,6 +44,15 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
     ...(request.options === undefined ? {} : wireOptions(request)),
     stream,
   });
+}
+
+/** Tokens of reasoning for each effort: the smallest useful budget, a usual one, and one for hard questions. */
+const depthTokens = { low: 2_048, medium: 8_192, high: 24_576 } as const;
+
+/** The caller's own wish counts; an effort is a budget for models that reason. */
+function thinkingOf({ options = {}, model }: ModelRequest): NonNullable<ModelRequest['options']>['thinking'] {
+  if (options.thinking !== undefined || options.depth === undefined || !model.reasoning) return options.thinking;
+  return { type: 'enabled', budgetTokens: depthTokens[options.depth] };
 }
 
 /** The budget is part of the answer's length: when a limit shortens the answer, the budget shrinks with it, or reasoning is omitted. */

@@ -1,4 +1,5 @@
 import type { ModelRequest } from '../model.ts';
+import { hasEfforts } from '../unsupported.ts';
 import type { Vendor } from '../vendors.ts';
 
 /** Writes the options of a call into its body in the vendor's dialect; unsupported ones were refused before, unless they change nothing. */
@@ -16,7 +17,7 @@ export function putOptions(body: Record<string, unknown>, { options = {}, tools,
   if (knows('presencePenalty') && !(fixed && options.presencePenalty === 0)) put('presence_penalty', options.presencePenalty);
   if (knows('frequencyPenalty') && !(fixed && options.frequencyPenalty === 0)) put('frequency_penalty', options.frequencyPenalty);
   put('top_k', options.topK);
-  put('reasoning_effort', options.reasoningEffort ?? (model.reasoning && knows('reasoningEffort') ? effortOf(options.effort) : undefined));
+  put('reasoning_effort', options.reasoningEffort ?? (hasEfforts(model, vendor) ? effortOf(options.effort ?? options.depth) : undefined));
   if (vendor.endUser) put('user', options.endUser);
   if (responseFormat?.type === 'json_object') put('response_format', { type: 'json_object' });
   if (responseFormat?.type === 'json_schema') {

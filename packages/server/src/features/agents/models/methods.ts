@@ -1,4 +1,4 @@
-import { operationTypes } from '@gatehouse/contract';
+import { type AnswerEffort, operationTypes } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -27,7 +27,7 @@ export function createModelMethods({
 }: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
   const baseUrlOf = (provider: string) => redactText(models.providers().find(({ id }) => id === provider)?.baseUrl ?? '');
-  const listed = (model: ModelInfo, baseUrl: string) => listedModel(model, baseUrl, models.costOriginOf(model));
+  const listed = (model: ModelInfo, baseUrl: string) => listedModel({ ...model, efforts: models.effortsOf(model) }, baseUrl, models.costOriginOf(model));
   return {
     'models.list_providers': async () => {
       const providers = models
@@ -52,7 +52,7 @@ export function createModelMethods({
   };
 }
 
-function listedModel(model: ModelInfo, baseUrl: string, { source, asOf, url }: CostOrigin) {
+function listedModel(model: ModelInfo & { readonly efforts: readonly AnswerEffort[] }, baseUrl: string, { source, asOf, url }: CostOrigin) {
   const { modelId, displayName, contextWindow, maxTokens, input, reasoning, price, validated } = model;
   const costFields = { costSource: source, costAsOf: asOf, costUrl: url };
   return {
@@ -63,6 +63,7 @@ function listedModel(model: ModelInfo, baseUrl: string, { source, asOf, url }: C
     maxTokens,
     input: [...input],
     reasoning,
+    efforts: [...model.efforts],
     tier: tierOf(model),
     cost: price,
     ...costFields,

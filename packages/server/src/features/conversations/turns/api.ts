@@ -1,4 +1,4 @@
-import type { AgentConfig, MessageAttachment, OperationType, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, AnswerEffort, MessageAttachment, OperationType, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { WorkClaim, WorkEnd, WorkWait } from '../../unattended/durable/api.ts';
 import type { ConversationAddress, ConversationTarget } from '../sessions/api.ts';
@@ -19,6 +19,8 @@ export interface TurnRequest {
   readonly origin?: 'rpc' | 'api' | 'mcp';
   /** Model of the turn, instead of the agent's. */
   readonly model?: string | undefined;
+  /** How long its model reasons before the answer. */
+  readonly effort?: AnswerEffort | undefined;
   /** Canonical BCP-47 tag of the author, passed to the agent. */
   readonly locale?: string | undefined;
   /** Ids of stored media that belong to the message. */

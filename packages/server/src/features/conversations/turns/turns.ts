@@ -1,5 +1,6 @@
-import type { MessageAttachment } from '@gatehouse/contract';
+import type { AnswerEffort, MessageAttachment } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
+import type { ModelInfo } from '../../../llm/model.ts';
 import type { Models } from '../../../llm/models.ts';
 import type { BackgroundAuthority } from '../../../runtime/background.ts';
 import type { WorkAuthority } from '../../access/tokens/api.ts';
@@ -54,7 +55,13 @@ export function createTurns(deps: TurnsDeps): Turns {
   const converse = createConverse(deps, attachments, runner);
   const running = createRunningTurns(admissions);
 
-  const execute: TurnsApi['execute'] = async ({ message, address, origin = 'rpc', model, locale, attachments: ids = [], alongside }, call, sink) => {
+  /** Fallbacks may have no choice. */
+  function assertOffers([model]: readonly ModelInfo[], effort: AnswerEffort | undefined): void {
+    if (model === undefined || effort === undefined || deps.models.effortsOf(model).includes(effort)) return;
+    throw new AppError('invalid_params', `effort: the model ${model.provider}/${model.modelId} offers no choice of it`, { param: 'effort' });
+  }
+
+  const execute: TurnsApi['execute'] = async ({ message, address, origin = 'rpc', model, effort, locale, attachments: ids = [], alongside }, call, sink) => {
     entrance.assertOpen();
     const target = await deps.sessions.target(address, call);
     const named = agents.usable(target.agentId, call);
@@ -62,14 +69,15 @@ export function createTurns(deps: TurnsDeps): Turns {
     const modelsOf = (agent: Agent) =>
       modelsTaking(modelsFor(agent, deps.models, wantedModel(deps.models, model)), attached, deps.models.unsupported);
     // Checked before waiting: no model may support the attachments, or have the requested name.
-    if (attached.length > 0 || model !== undefined) modelsOf(named);
+    if (attached.length > 0 || model !== undefined || effort !== undefined) assertOffers(modelsOf(named), effort);
     return entrance.enter({ target, agent: named, kept: true }, call, async (admitted) => {
       // Reload after waiting, because the agent may have been suspended, deleted or changed.
       const agent = agents.usable(target.agentId, call);
       const models = modelsOf(agent);
+      assertOffers(models, effort);
       await deps.applyResetPolicy(target, agent);
       const question = { text: message, attachments: attached };
-      return converse({ target, agent, models, question, origin, locale, background: attendedAuthority, alongside }, admitted, sink);
+      return converse({ target, agent, models, question, origin, locale, effort, background: attendedAuthority, alongside }, admitted, sink);
     });
   };
 

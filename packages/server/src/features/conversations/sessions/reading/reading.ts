@@ -1,4 +1,4 @@
-import type { ApiChatHistory, StoredMessage } from '@gatehouse/contract';
+import type { AnswerEffort, ApiChatHistory, StoredMessage } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
@@ -23,7 +23,8 @@ export interface ReadingDeps {
   readonly agents: AgentsApi;
   readonly addressing: Addressing;
   /** Returns the primary model of an agent, as `provider/modelId`. */
-  readonly modelOf: (agentId: string) => string;
+  /** Returns the model of an agent, as `provider/model`, and what a caller may choose for it. */
+  readonly modelOf: (agentId: string) => { readonly model: string; readonly efforts: AnswerEffort[] };
   readonly lanes: Pick<Lanes, 'of'>;
 }
 
@@ -61,7 +62,7 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
       const agent = reachableAgent(named.agentId, call);
       return {
         ...identityOf(named),
-        model: deps.modelOf(agent.id),
+        ...deps.modelOf(agent.id),
         agentName: agent.config.name,
         tokensUsed: { totalTokens: row === undefined ? 0 : row.inputTokens + row.outputTokens, totalCost: dollars(row?.costNano ?? 0) },
         stepsExecuted: row?.stepCount ?? 0,

@@ -1,4 +1,4 @@
-import type { OperationType } from '@gatehouse/contract';
+import type { AnswerEffort, OperationType } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Identity } from '../../../../kernel/call-context.ts';
 import type { ModelInfo } from '../../../../llm/model.ts';
@@ -98,11 +98,11 @@ export function ownModel(agent: Agent, models: ModelNames): ModelInfo {
   return models.resolve(name) ?? unknownModel(agent, name);
 }
 
-/** Returns the conversation model of an agent as `provider/model`; the default one for an agent that is gone. */
-export function modelNameOf(agentId: string, agents: Pick<AgentsApi, 'find'>, models: Models): string {
+/** Returns the conversation model of an agent as `provider/model`, with its efforts; the default one for an agent that is gone. */
+export function conversationModelOf(agentId: string, agents: Pick<AgentsApi, 'find'>, models: Models): { model: string; efforts: AnswerEffort[] } {
   const agent = agents.find(agentId);
-  const { provider, modelId } = agent === undefined ? models.defaultModel() : primaryModel(agent, models);
-  return `${provider}/${modelId}`;
+  const model = agent === undefined ? models.defaultModel() : primaryModel(agent, models);
+  return { model: `${model.provider}/${model.modelId}`, efforts: [...models.effortsOf(model)] };
 }
 
 /** Returns the models of an unattended turn: the one it names, that of its operation, or the agent's own. */

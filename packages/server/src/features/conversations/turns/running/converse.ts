@@ -1,4 +1,4 @@
-import type { EventPayload } from '@gatehouse/contract';
+import type { AnswerEffort, EventPayload } from '@gatehouse/contract';
 import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage } from '../../../../llm/model.ts';
 import type { Models } from '../../../../llm/models.ts';
@@ -53,6 +53,7 @@ export interface ConversationTurn extends Pick<
 > {
   readonly models: readonly ModelInfo[];
   readonly locale?: string | undefined;
+  readonly effort?: AnswerEffort | undefined;
 }
 
 /** Runs a turn whose messages are stored; the caller must hold the conversation's lane. */
@@ -86,7 +87,12 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const outcome = await runner.run(
       {
         ...turn,
-        ask: { models: past.attached.length === 0 ? models : fittingModels(models, wantedBy(history), deps.models.unsupported), tools, system },
+        ask: {
+          models: past.attached.length === 0 ? models : fittingModels(models, wantedBy(history), deps.models.unsupported),
+          tools,
+          system,
+          ...(turn.effort !== undefined && { options: { depth: turn.effort } }),
+        },
         history,
         brought: [asked],
         question: { text, attachments: own },
