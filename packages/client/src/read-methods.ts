@@ -112,6 +112,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'session.run_status',
   'session.search',
   'session.status',
+  'session.tags',
   'skills.list',
   'subagent.list',
   'subagent.status',

@@ -90,7 +90,7 @@ export const events = {
   'session:updated': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'A conversation was given a title, pinned or archived.',
+    summary: 'A conversation was given a title or tags, pinned or archived.',
     payload: () => z.strictObject({ ...conversationIdentity, timestamp }),
   }),
   'session:expired': event({

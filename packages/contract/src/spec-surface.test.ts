@@ -15,6 +15,7 @@ const beyondSpec = new Set([
   'session.suggest_title',
   'session.stop',
   'session.steer',
+  'session.tags',
   'obs.trace.replay',
   'eval.run',
   'eval.get',

@@ -51,6 +51,16 @@ export const StoredMessage = once(() =>
       toolCallId: z.string().optional(),
       toolName: z.string().optional(),
       attachments: z.array(MessageAttachment()).optional(),
+      reasoning: z
+        .strictObject({
+          text: z.string(),
+          durationMs: z.int().min(0),
+          cut: z.literal(true).optional().describe('Only the first 32,000 characters are kept.'),
+        })
+        .optional()
+        .describe(
+          'What the model thought before this answer, where its provider returned it to a reader of the stream and the agent keeps it (`session.keepReasoning`). Models never get it back.',
+        ),
       deliveryStatus: z
         .enum(['confirmed', 'pending'])
         .optional()
@@ -59,6 +69,17 @@ export const StoredMessage = once(() =>
       timestamp: EpochMs,
     })
     .meta({ id: 'StoredMessage' }),
+);
+
+/** A label of a conversation, on one line. */
+const ConversationTag = once(() =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(40)
+    .regex(/^[^\p{C}\p{Zl}\p{Zp}]+$/u, 'expected visible characters on one line')
+    .meta({ id: 'ConversationTag' }),
 );
 
 /** A place in the lists of conversations; a new one is in `list`. */
@@ -78,6 +99,7 @@ const summaryFields = once(() => ({
   title: z.string().optional().describe('The title that it was given, or the beginning of the first user message, at most 80 characters.'),
   named: z.literal(true).optional().describe('A person or a model gave it its title.'),
   shelf: ConversationShelf().optional().describe('Absent when it is neither pinned nor archived.'),
+  tags: z.array(ConversationTag()).optional().describe('In the order of the alphabet; absent when there are none.'),
   source: ConversationSource(),
   forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
   synthetic: z.literal(true).optional().describe('A replay created it.'),
@@ -178,6 +200,7 @@ export const session = {
         kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all').describe('`group`: the session key names a peer or a thread.'),
         source: ConversationSource().optional().describe('Only conversations that this started; all when absent.'),
         shelf: ConversationShelf().optional().describe('Only conversations that are kept there; all when absent.'),
+        tag: ConversationTag().optional().describe('Only conversations with this tag, as it is written.'),
         sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in the last minutes.'),
         ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
       }),
@@ -227,23 +250,34 @@ export const session = {
   'session.update': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Names, pins or archives a conversation.',
+    summary: 'Names, tags, pins or archives a conversation.',
     description:
-      'What is absent stays as it is. A title is kept on one line and cut after 80 characters; null returns to the beginning of the first message. An archived conversation is left out of the list of chats; a message in it does not bring it back. A conversation whose first turn has not ended cannot be changed yet.',
+      'What is absent stays as it is. A title is kept on one line and cut after 80 characters; null returns to the beginning of the first message. `tags` replaces all tags. An archived conversation is left out of the list of chats; a message in it does not bring it back. A conversation whose first turn has not ended cannot be changed yet.',
     params: () =>
       z.strictObject({
         ...conversationAddress,
         title: z.string().min(1).max(400).nullable().optional(),
         shelf: ConversationShelf().optional(),
+        tags: z.array(ConversationTag()).max(10).optional(),
       }),
     result: () => z.strictObject(summaryFields()),
     errors: ['not_found'],
     examples: [
       {
-        params: { sessionKey: 'ada:desk', title: 'Gateways', shelf: 'pinned' },
-        result: { ...summaryExample, title: 'Gateways', named: true, shelf: 'pinned' },
+        params: { sessionKey: 'ada:desk', title: 'Gateways', shelf: 'pinned', tags: ['work'] },
+        result: { ...summaryExample, title: 'Gateways', named: true, shelf: 'pinned', tags: ['work'] },
       },
     ],
+    since: '0.1.0',
+  }),
+  'session.tags': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists the tags of the conversations that the caller may see, the most used first.',
+    description: 'At most 200 tags, of the newest 10,000 conversations that have some.',
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ tags: z.array(z.strictObject({ tag: ConversationTag(), count: z.int().min(1) })) }),
+    examples: [{ params: {}, result: { tags: [{ tag: 'work', count: 12 }] } }],
     since: '0.1.0',
   }),
   'session.suggest_title': method({

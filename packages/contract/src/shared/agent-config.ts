@@ -305,7 +305,13 @@ export type AgentNotification = z.output<ReturnType<typeof AgentNotification>>;
 export const UnattendedApprovals = z.enum(['wait', 'refuse']);
 
 const AgentSessions = once(() =>
-  z.strictObject({ reset: SessionReset().prefault({}).describe('When the agent stops seeing earlier messages, which stay readable.') }),
+  z.strictObject({
+    reset: SessionReset().prefault({}).describe('When the agent stops seeing earlier messages, which stay readable.'),
+    keepReasoning: z
+      .boolean()
+      .default(true)
+      .describe('Stores the reasoning that a model streams before an answer with the answer, for people who read the conversation.'),
+  }),
 );
 
 const AgentWorkspace = once(() =>

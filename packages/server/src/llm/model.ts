@@ -61,6 +61,8 @@ export type ModelMessage = (
       readonly reasoning?: string;
       /** The same for signed reasoning. */
       readonly thinking?: readonly ThinkingBlock[];
+      /** Reasoning that is stored with the message for people; no wire sends it. */
+      readonly thought?: { readonly text: string; readonly durationMs: number; readonly isCut?: true };
     }
   | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean }
 ) & {

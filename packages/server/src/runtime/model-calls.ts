@@ -9,6 +9,7 @@ import type { Refused } from './turn-budget.ts';
 import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type TurnEnd } from './turn-end.ts';
 import { betweenTexts, type RunningTurn, type TurnProgress } from './turn-progress.ts';
 import type { OpenStep, TurnTrace } from './turn-trace.ts';
+import { ThoughtCollector } from './thought.ts';
 import type { TurnInput, TurnSink } from './turn.ts';
 import type { TurnStop } from './turn-stop.ts';
 
@@ -17,6 +18,9 @@ export interface ModelCallsDeps {
   readonly breakers: Pick<CircuitBreakers, 'admit'>;
   readonly planCall: (input: CallPlanInput) => CallPlan;
   readonly log: Log;
+  readonly monotonic: () => number;
+  /** Removes secrets from reasoning that is stored. */
+  readonly hideSecrets: (text: string) => string;
 }
 
 /** A call that fits into window and budgets and that the circuit breaker admits. */
@@ -94,6 +98,7 @@ export class ModelCalls {
     const callsBefore = progress.calls.length;
     const { trace, made } = this.#input;
     const step = trace?.begin('model', namesOf(plan.models), { facts: this.#asked(plan) });
+    const thoughts = this.#input.keepsThoughts === true ? new ThoughtCollector(this.#deps.monotonic) : undefined;
     let hung = false;
     let isSettled = false;
     try {
@@ -119,7 +124,9 @@ export class ModelCalls {
         isExplicit: isExplicit(this.#input),
         ...(reservation !== undefined && { mayContinue: () => reservation.covers(progress.calls.slice(callsBefore)) }),
       };
-      const { result, model } = await this.#stop.bounded(this.#deps.models.generate(call, separated(this.#sink, progress.hasText())));
+      const sink = separated(this.#sink, progress.hasText());
+      const { result, model } = await this.#stop.bounded(this.#deps.models.generate(call, sink && (thoughts?.watch(sink) ?? sink)));
+      progress.thought = thoughts?.end(this.#deps.hideSecrets);
       progress.model = model;
       if (trace !== undefined && step !== undefined)
         endAnswered(trace, step, { result, model: `${model.provider}/${model.modelId}`, sent: plan.messages.at(-1)?.content });
@@ -133,7 +140,10 @@ export class ModelCalls {
         this.#overflows += 1;
         return { is: 'too_long' };
       }
-      if (error instanceof ModelError && error.partial !== undefined) progress.addText(error.partial.text);
+      if (error instanceof ModelError && error.partial !== undefined) {
+        progress.thought = thoughts?.end(this.#deps.hideSecrets);
+        progress.addText(error.partial.text);
+      }
       this.#log(error);
       const isSilent = !this.#hasActed;
       hung = this.#stop.cause === 'timeout' && isSilent;

@@ -33,7 +33,14 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     log.warn({ ...opened }, 'A model failed repeatedly; calls of the agent to it are refused for a while'),
   );
   models.onRecovered?.((model) => breakers.close(model));
-  const callDeps = { models, breakers, planCall: createPlanCall(createFitContext(countTokens), countTokens), log };
+  const callDeps = {
+    models,
+    breakers,
+    planCall: createPlanCall(createFitContext(countTokens), countTokens),
+    log,
+    monotonic: () => clock.monotonic(),
+    hideSecrets: deps.hideSecrets ?? ((text: string) => text),
+  };
 
   return async (input, sink) => {
     const progress = new TurnProgress(input, background);

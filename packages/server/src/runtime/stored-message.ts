@@ -1,5 +1,6 @@
 import type { MessageAttachment } from '@gatehouse/contract';
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
+import type { Thought } from './thought.ts';
 
 /** Content of the column `tool_json` of a stored message. */
 export interface ToolColumn {
@@ -22,6 +23,16 @@ export function encodeToolColumn(message: ModelMessage): string | null {
 /** The inverse; the column is only ever written by `encodeToolColumn`. */
 export function decodeToolColumn(text: string | null): ToolColumn {
   return text === null ? {} : (JSON.parse(text) as ToolColumn);
+}
+
+/** Encodes the column `reasoning_json` of a stored message; null without reasoning. */
+export function encodeReasoning(message: ModelMessage): string | null {
+  return message.role !== 'assistant' || message.thought === undefined ? null : JSON.stringify(message.thought);
+}
+
+/** The inverse; the column is only ever written by `encodeReasoning`. */
+export function decodeReasoning(text: string): Thought {
+  return JSON.parse(text) as Thought;
 }
 
 /** Encodes the column `attachments_json` of a stored message; null when nothing is attached. */

@@ -5,6 +5,7 @@ import { callIdsOf, divideCalls, offeredTools } from './client-tools.ts';
 import { createLoopDetector } from './loop-detection.ts';
 import { type StepLedger, stepLedger } from './step-ledger.ts';
 import { toolSpec } from './tool-spec.ts';
+import type { Thought } from './thought.ts';
 import type { Tool } from './tool.ts';
 import { type TurnEnd, turnEnds } from './turn-end.ts';
 import type { RunningTurn, TurnProgress } from './turn-progress.ts';
@@ -70,14 +71,14 @@ export class ToolSteps {
     if (await this.#pauseForApproval(step, results)) return turnEnds.stop;
     this.#offer(loaded);
     if (client.length > 0) {
-      this.#progress.add(called(answer, calls), ...results);
+      this.#progress.add(called(answer, calls, this.#progress.takeThought()), ...results);
       if (this.#stop.cause !== undefined) return turnEnds[this.#stop.cause];
       this.#progress.clientCalls = client;
       return turnEnds.stop;
     }
     const verdict = this.#loops.observe({ text: answer.text.trim(), calls, results });
     if (verdict === 'warn') annotate(results);
-    const messages: readonly ModelMessage[] = [called(answer, calls), ...results];
+    const messages: readonly ModelMessage[] = [called(answer, calls, this.#progress.takeThought()), ...results];
     this.#progress.add(...messages);
     if (verdict === 'loop') return turnEnds.contextLoop;
     await this.#store(step, messages);
@@ -148,8 +149,8 @@ interface OpenStep {
 }
 
 /** Builds the message of an answer with its calls. Its reasoning is sent back to the provider with them. */
-function called({ text, thinking }: ModelResult, toolCalls: readonly ToolCall[]): ModelMessage {
-  return { role: 'assistant', content: text, toolCalls, ...(thinking !== undefined && { thinking }) };
+function called({ text, thinking }: ModelResult, toolCalls: readonly ToolCall[], thought: { readonly thought?: Thought }): ModelMessage {
+  return { role: 'assistant', content: text, toolCalls, ...(thinking !== undefined && { thinking }), ...thought };
 }
 
 /** Makes ids unique: some providers repeat them or leave them empty, and results are identified by them. */

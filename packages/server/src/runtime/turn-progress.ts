@@ -2,6 +2,7 @@ import type { ModelInfo, ModelMessage, ModelResult, ThinkingBlock, ToolCall } fr
 import { totalCost } from '../llm/price.ts';
 import type { BackgroundTasks } from './background.ts';
 import { isTainted } from './taint.ts';
+import type { Thought } from './thought.ts';
 import type { TurnUse } from './tool.ts';
 import type { TurnEnd } from './turn-end.ts';
 import type { AnswerEnding, ApprovalWait, CallRecord, TurnInput, TurnResult, TurnSink } from './turn.ts';
@@ -36,6 +37,8 @@ export class TurnProgress {
   ending: AnswerEnding | undefined;
   clientCalls: readonly ToolCall[] | undefined;
   waiting: ApprovalWait | undefined;
+  /** Reasoning of the last model call, until a message has it. */
+  thought: Thought | undefined;
   /** Tasks whose results the turn received. */
   reported: string[] | undefined;
   readonly #input: TurnInput;
@@ -72,7 +75,14 @@ export class TurnProgress {
 
   /** Not sent again: a call that repeats a blank answer would end with it. */
   addText(text: string): void {
-    if (text !== '') this.added.push({ role: 'assistant', content: text });
+    if (text !== '') this.added.push({ role: 'assistant', content: text, ...this.takeThought() });
+  }
+
+  /** Returns the reasoning of the last call for the message that follows it. */
+  takeThought(): { readonly thought?: Thought } {
+    const { thought } = this;
+    this.thought = undefined;
+    return thought === undefined ? {} : { thought };
   }
 
   /** Adds what arrived since the last call: results of background tasks, and steering messages. */

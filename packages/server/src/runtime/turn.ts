@@ -57,6 +57,8 @@ export interface TurnInput extends TurnAsk {
   /** The authority under which it acts, if not that of its origin. */
   readonly authority?: TurnOrigin | undefined;
   readonly steering?: TurnSteering | undefined;
+  /** Streamed reasoning is stored with the messages. */
+  readonly keepsThoughts?: true | undefined;
   /** Takes the steps of the turn; absent when no traces are kept. */
   readonly trace?: TurnTrace | undefined;
   /** Nobody asked for it: an evaluation, a replay or a test. Its model calls are charged as `evaluation`. */

@@ -3,7 +3,7 @@ import { type InterruptedTurn, linkCalls } from '../features/conversations/turns
 import { addMessages, growUsage } from '../features/conversations/sessions/store.ts';
 import type { Tx } from '../kernel/db/operation.ts';
 import type { ModelMessage } from '../llm/model.ts';
-import { encodeToolColumn } from '../runtime/stored-message.ts';
+import { encodeReasoning, encodeToolColumn } from '../runtime/stored-message.ts';
 
 /** Stores in its conversation what a turn did before it was ended from outside, with a note. Nothing of it may run again. */
 export async function keepDone(
@@ -34,6 +34,7 @@ export async function keepDone(
       content: each.content,
       toolJson: encodeToolColumn(each),
       attachmentsJson: null,
+      reasoningJson: encodeReasoning(each),
       createdAtMs: index === 0 ? startedAtMs : atMs,
     })),
     atMs,

@@ -87,6 +87,40 @@ test('message:thinking has the reasoning of a model, for streams that name it', 
   expect(streamed.flatMap((event) => (event.kind === 'message:streaming' ? [event.payload.delta] : [])).join('')).toBe('Done.');
 });
 
+test('streamed reasoning is stored with its answer for people, and no model gets it back', async () => {
+  const address = { sessionKey: 'think:kept' };
+  const stream = async (message: string) => {
+    for await (const event of server.client.streamTurn({ ...address, message }, { retry: { retries: 0 } }))
+      if (event.type === 'done') return event.result;
+    return expect.unreachable();
+  };
+  const call = { id: 'k1', name: 'counting', arguments: '{"n":1}' };
+  server.provider.queue({ reasoning: ['Count ', `with ${secret}.`], toolCalls: [call] }, { reasoning: ['Then answer.'], text: 'One.' });
+  const { conversationRef } = await stream('How many?');
+  const history = async (conversation: string) => (await server.client.call('session.history', { conversationRef: conversation })).messages;
+  const thoughts = async (conversation: string) =>
+    (await history(conversation)).flatMap(({ role, reasoning }) => (reasoning ? [[role, reasoning.text]] : []));
+  const kept = [
+    ['assistant', 'Count with [REDACTED].'],
+    ['assistant', 'Then answer.'],
+  ];
+  expect(await thoughts(conversationRef)).toEqual(kept);
+  expect((await history(conversationRef))[3]?.reasoning).toEqual({ text: 'Then answer.', durationMs: expect.any(Number) });
+  expect(JSON.stringify(server.provider.requests.at(-1)?.body)).not.toContain('Count with');
+  const fork = await server.client.call('session.fork', { conversationRef });
+  expect(await thoughts(fork.conversationRef)).toEqual(kept);
+  expect((await server.client.call('session.export', { conversationRef })).messages[1]?.reasoning?.text).toBe('Count with [REDACTED].');
+  server.provider.queue({ reasoning: ['ab'.repeat(20_000)], text: 'Long.' });
+  await stream('And now?');
+  expect(JSON.stringify(server.provider.requests.at(-1)?.body)).not.toContain('Then answer.');
+  expect((await history(conversationRef)).at(-1)?.reasoning).toMatchObject({ text: 'ab'.repeat(16_000), cut: true });
+  await server.client.call('agents.update', { agentId: 'default', config: { session: { keepReasoning: false } } });
+  server.provider.queue({ reasoning: ['Not this.'], text: 'Quiet.' });
+  await stream('Quietly');
+  expect((await history(conversationRef)).at(-1)).not.toHaveProperty('reasoning');
+  await server.client.call('agents.update', { agentId: 'default', config: { session: { keepReasoning: null } } });
+});
+
 test('tool:output shows whole lines while a call runs, and its end the beginning of the result, without secrets', async () => {
   server.provider.queue({ toolCalls: [{ id: 't1', name: 'talking', arguments: '{}' }] }, { text: 'Said.' });
   const seen = await watch(['tool:started', 'tool:output', 'tool:finished'], async () => {
@@ -152,7 +186,8 @@ test('session.steer gives a message to the running turn, which continues with it
 
 test('neither a narrower token of the same person nor the stop of the turn lets a message through', async () => {
   const callOf = async (id: string, limit: { readonly agents?: string[] } = {}) =>
-    createClient({ url: server.url, token: (await server.client.call('tokens.create', { id, person: 'ada', scopes: ['rpc'], ...limit })).secret }).call;
+    createClient({ url: server.url, token: (await server.client.call('tokens.create', { id, person: 'ada', scopes: ['rpc'], ...limit })).secret })
+      .call;
   const [wide, narrow] = [await callOf('wide'), await callOf('narrow', { agents: ['default'] })];
   const address = { sessionKey: 'steer:two' };
   const before = server.provider.served();

@@ -46,7 +46,7 @@ test('streamed reasoning precedes the text and is not part of it', async () => {
 
 test('an effort is a budget of reasoning for models that reason, within the length of the answer', async () => {
   const model = { ...testModel, reasoning: true, maxTokens: 20_000 };
-  const thinkingFor = async (request: Partial<ModelRequest>) => (await sent(request) as { thinking?: unknown }).thinking;
+  const thinkingFor = async (request: Partial<ModelRequest>) => ((await sent(request)) as { thinking?: unknown }).thinking;
   expect(await thinkingFor({ model, options: { depth: 'low' } })).toEqual({ type: 'enabled', budget_tokens: 2048 });
   expect(await thinkingFor({ model, options: { depth: 'high' } })).toEqual({ type: 'enabled', budget_tokens: 10_000 });
   expect(await thinkingFor({ model, options: { depth: 'high', thinking: { type: 'disabled' } } })).toEqual({ type: 'disabled' });

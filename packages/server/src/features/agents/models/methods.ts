@@ -27,7 +27,8 @@ export function createModelMethods({
 }: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
   const baseUrlOf = (provider: string) => redactText(models.providers().find(({ id }) => id === provider)?.baseUrl ?? '');
-  const listed = (model: ModelInfo, baseUrl: string) => listedModel({ ...model, efforts: models.effortsOf(model) }, baseUrl, models.costOriginOf(model));
+  const listed = (model: ModelInfo, baseUrl: string) =>
+    listedModel({ ...model, efforts: models.effortsOf(model) }, baseUrl, models.costOriginOf(model));
   return {
     'models.list_providers': async () => {
       const providers = models

@@ -111,6 +111,8 @@ export interface MessageRow {
   readonly toolJson: string | null;
   /** JSON of `MessageAttachment[]`; null when there are none. */
   readonly attachmentsJson: string | null;
+  /** JSON of the reasoning before an answer; null without, and absent where it is not read. */
+  readonly reasoningJson?: string | null;
   readonly createdAtMs: number;
 }
 
@@ -133,6 +135,7 @@ export interface NewMessages {
     readonly content: string;
     readonly toolJson: string | null;
     readonly attachmentsJson: string | null;
+    readonly reasoningJson?: string | null;
     readonly createdAtMs: number;
   }[];
   readonly atMs: number;

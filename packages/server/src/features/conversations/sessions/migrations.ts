@@ -145,5 +145,14 @@ export const sessionMigrations: readonly Migration[] = [
       `CREATE INDEX conversation_by_principal ON conversation (principal_id, updated_at_ms, agent_id, kind, source, shelf)`,
     ],
   },
+  {
+    id: '390-conversation-tags',
+    up: [
+      `ALTER TABLE conversation ADD COLUMN tags TEXT NOT NULL DEFAULT ''`,
+      `CREATE INDEX conversation_tagged ON conversation (principal_id, updated_at_ms) WHERE tags <> ''`,
+    ],
+  },
+  // Reasoning that was streamed before an answer, for people who read it.
+  { id: '391-message-reasoning', up: [`ALTER TABLE message ADD COLUMN reasoning_json TEXT`] },
   { id: '203-attached-media', up: [`CREATE INDEX message_attached ON message (id) WHERE attachments_json IS NOT NULL`] },
 ];

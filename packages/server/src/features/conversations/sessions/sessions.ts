@@ -17,7 +17,7 @@ import { createReading, type ReadingDeps } from './reading/reading.ts';
 import { createSearch } from './search/search.ts';
 
 type SessionMethods =
-  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork' | 'feedback' | 'update' | 'suggest_title'}`>;
+  HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork' | 'feedback' | 'update' | 'tags' | 'suggest_title'}`>;
 
 /** Built here, for those who use it. */
 type Own = 'addressing' | 'alone' | 'indexer' | 'lanes';

@@ -48,7 +48,7 @@ test('conversations of an earlier version can be read, continued, listed and sea
     { content: 'hello\nwalrus', attachmentsJson: null },
     { content: 'look', attachmentsJson },
   ]);
-  const all = { principalId: null, agentIds: null, kind: 'all' as const, source: null, shelf: null, sinceMs: null, offset: 0, limit: 10 };
+  const all = { principalId: null, agentIds: null, kind: 'all' as const, source: null, shelf: null, tag: null, sinceMs: null, offset: 0, limit: 10 };
   expect(await db.read(listConversations, all)).toMatchObject({
     total: 2,
     rows: [

@@ -39,6 +39,8 @@ export interface ConversationRow {
   readonly name: string | null;
   readonly shelf: 'list' | 'pinned' | 'archived';
   readonly source: ConversationSource;
+  /** Its tags in the order of the alphabet, each between line breaks; empty without any. */
+  readonly tags: string;
 }
 
 /** What started a conversation: a message to the agent, or work of the daemon. */
@@ -74,6 +76,7 @@ const columns = [
   'name',
   'shelf',
   'source',
+  'tags',
 ] as const;
 
 type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
@@ -116,7 +119,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
     .returning(['id', 'lastSeq', 'turnCount']),
 );
 
-const messageColumns = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'] as const;
+const messageColumns = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'reasoningJson', 'createdAtMs'] as const;
 
 const insertMessage = query<{
   conversationId: number;
@@ -126,6 +129,7 @@ const insertMessage = query<{
   content: string;
   toolJson: string | null;
   attachmentsJson: string | null;
+  reasoningJson: string | null;
   createdAtMs: number;
 }>(({ db, each }) => db.insertInto('message').values(each([...messageColumns, 'conversationId'])));
 
@@ -154,7 +158,7 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   if (conversation === undefined) throw new Error('growing a conversation returned no row');
   const firstSeq = conversation.lastSeq - count + 1;
   for (const [index, message] of input.messages.entries()) {
-    await tx.run(insertMessage, { conversationId: conversation.id, seq: firstSeq + index, turnId: input.turnId, ...message });
+    await tx.run(insertMessage, { conversationId: conversation.id, seq: firstSeq + index, turnId: input.turnId, reasoningJson: null, ...message });
   }
   // Not `firstSeq`: a cleared conversation starts at 1 again.
   return { created: conversation.turnCount === 1, firstSeq };
@@ -281,6 +285,7 @@ function v1Columns(sql: SqlTag) {
     sql<null>`NULL`.as('name'),
     sql<'list'>`'list'`.as('shelf'),
     sql<'chat'>`'chat'`.as('source'),
+    sql<''>`''`.as('tags'),
   ] as const;
 }
 
@@ -330,6 +335,7 @@ export interface ListFilter extends Reach {
   readonly kind: 'all' | ConversationRow['kind'];
   readonly source: ConversationSource | null;
   readonly shelf: ConversationRow['shelf'] | null;
+  readonly tag: string | null;
   readonly sinceMs: number | null;
   readonly offset: number;
   readonly limit: number;
@@ -337,32 +343,48 @@ export interface ListFilter extends Reach {
 
 /** Returns a page of conversations, newest first, with the total; covered by an index. */
 export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
-  const { kind, source, shelf, agentIds, principalId, sinceMs, limit, offset } = filter;
+  const { kind, source, shelf, tag, agentIds, principalId, sinceMs, limit, offset } = filter;
   const turns = (db: Database) => {
     let from = db.selectFrom('turn').where('origin', '=', 'v1');
     if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
     if (principalId !== null) from = from.where('principalId', '=', principalId);
     return sinceMs === null ? from : from.where('startedAtMs', '>=', sinceMs);
   };
-  const conversations = (db: Database) => {
+  const conversations = (db: Database, sql: SqlTag) => {
     let from = db.selectFrom('conversation');
     if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
     if (principalId !== null) from = from.where('principalId', '=', principalId);
     if (kind !== 'all') from = from.where('kind', '=', kind);
     if (source !== null) from = from.where('source', '=', source);
     if (shelf !== null) from = from.where('shelf', '=', shelf);
+    // Not by LIKE, whose case and wildcards depend on the engine.
+    if (tag !== null) from = from.where(sql<boolean>`replace(tags, ${`\n${tag}\n`}, '') <> tags`);
     return sinceMs === null ? from : from.where('updatedAtMs', '>=', sinceMs);
   };
   const [count] = await tx.build<{ total: number }>((db, sql) => {
     const total = sql<number>`count(*)`.as('total');
-    return kind === 'v1' ? turns(db).select(total) : conversations(db).select(total);
+    return kind === 'v1' ? turns(db).select(total) : conversations(db, sql).select(total);
   });
   const rows = await tx.build<ConversationRow>((db, sql) =>
     kind === 'v1'
       ? turns(db).select(v1Columns(sql)).orderBy('startedAtMs', 'desc').orderBy('id', 'desc').limit(limit).offset(offset)
-      : conversations(db).select(columns).orderBy('updatedAtMs', 'desc').orderBy('id', 'desc').limit(limit).offset(offset),
+      : conversations(db, sql).select(columns).orderBy('updatedAtMs', 'desc').orderBy('id', 'desc').limit(limit).offset(offset),
   );
   return { rows, total: count?.total ?? 0 };
+});
+
+/** How many conversations are read for the list of tags. */
+const maxTagged = 10_000;
+
+/** Returns the stored tags of the newest conversations that have some. */
+export const readTags = operation('sessions.tags', async (tx, { principalId, agentIds }: Reach): Promise<string[]> => {
+  const rows = await tx.build<{ tags: string }>((db) => {
+    let from = db.selectFrom('conversation').select('tags').where('tags', '<>', '');
+    if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+    if (principalId !== null) from = from.where('principalId', '=', principalId);
+    return from.orderBy('updatedAtMs', 'desc').limit(maxTagged);
+  });
+  return rows.map(({ tags }) => tags);
 });
 
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
@@ -476,4 +498,13 @@ export async function dropConversation(tx: Tx, id: number): Promise<void> {
   await tx.run(deleteRow, { id });
 }
 
-export const sessionOperations = [findConversation, storedRefs, findConversationsByKey, listConversations, readMessages, readSaid, anyTainted];
+export const sessionOperations = [
+  findConversation,
+  storedRefs,
+  findConversationsByKey,
+  listConversations,
+  readTags,
+  readMessages,
+  readSaid,
+  anyTainted,
+];

@@ -32,6 +32,7 @@ interface ConversationTable {
   readonly name: string | null;
   readonly shelf: Generated<ConversationRow['shelf']>;
   readonly source: Generated<ConversationRow['source']>;
+  readonly tags: Generated<string>;
 }
 
 /** Rows of `message`. */
@@ -45,6 +46,7 @@ interface MessageTable {
   readonly toolJson: string | null;
   readonly createdAtMs: number;
   readonly attachmentsJson: string | null;
+  readonly reasoningJson: string | null;
 }
 
 /** Rows of `message_feedback`. */

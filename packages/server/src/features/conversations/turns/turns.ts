@@ -61,7 +61,11 @@ export function createTurns(deps: TurnsDeps): Turns {
     throw new AppError('invalid_params', `effort: the model ${model.provider}/${model.modelId} offers no choice of it`, { param: 'effort' });
   }
 
-  const execute: TurnsApi['execute'] = async ({ message, address, origin = 'rpc', model, effort, locale, attachments: ids = [], alongside }, call, sink) => {
+  const execute: TurnsApi['execute'] = async (
+    { message, address, origin = 'rpc', model, effort, locale, attachments: ids = [], alongside },
+    call,
+    sink,
+  ) => {
     entrance.assertOpen();
     const target = await deps.sessions.target(address, call);
     const named = agents.usable(target.agentId, call);

@@ -46,6 +46,7 @@ const insertFork = query<
     source: ConversationRow['source'];
     title: string | null;
     name: string | null;
+    tags: string;
     count: number;
     turns: number;
     floor: number;
@@ -56,7 +57,7 @@ const insertFork = query<
   db
     .insertInto('conversation')
     .values({
-      ...each(['ref', 'agentId', 'principalId', 'kind', 'source', 'sessionKey', 'title', 'name', 'taint', 'synthetic']),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'source', 'sessionKey', 'title', 'name', 'tags', 'taint', 'synthetic']),
       tenantId,
       forkedFrom: p('sourceRef'),
       modelSeqFloor: p('floor'),
@@ -74,7 +75,7 @@ const insertFork = query<
     .returning('id'),
 );
 
-const copied = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'] as const;
+const copied = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'reasoningJson', 'createdAtMs'] as const;
 const copyMessages = query<{ from: number; to: number; seq: number }>(({ db, sql, p }) =>
   db
     .insertInto('message')
@@ -119,6 +120,7 @@ export const forkConversation = operation('sessions.fork', async (tx, fork: Fork
     source: sourceOf(fork.sessionKey),
     title: source.title,
     name: source.name,
+    tags: source.tags,
     count,
     turns,
     floor,

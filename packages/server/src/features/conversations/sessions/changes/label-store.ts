@@ -1,6 +1,7 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
+import { encodeTags } from '../reading/tags.ts';
 import { type ConversationRow, lockConversation } from '../store.ts';
 
 export interface Labels {
@@ -8,22 +9,28 @@ export interface Labels {
   /** Null returns to the beginning of the first message. */
   readonly name?: string | null | undefined;
   readonly shelf?: ConversationRow['shelf'] | undefined;
+  readonly tags?: readonly string[] | undefined;
   readonly audit: AuditRow;
 }
 
-const label = query<{ id: number; name: string | null; shelf: ConversationRow['shelf'] }>(({ db, each, p }) =>
+const label = query<Pick<ConversationRow, 'id' | 'name' | 'shelf' | 'tags'>>(({ db, each, p }) =>
   db
     .updateTable('conversation')
-    .set(each(['name', 'shelf']))
+    .set(each(['name', 'shelf', 'tags']))
     .where('id', '=', p('id')),
 );
 
-/** Names a conversation, pins or archives it; what is absent stays. Throws `precondition_failed` before its first turn is stored. */
-export const labelConversation = operation('sessions.label', async (tx, { ref, name, shelf, audit }: Labels): Promise<ConversationRow> => {
+/** Names a conversation, tags, pins or archives it; what is absent stays. Throws `precondition_failed` before its first turn is stored. */
+export const labelConversation = operation('sessions.label', async (tx, { ref, name, shelf, tags, audit }: Labels): Promise<ConversationRow> => {
   const row = await lockConversation(tx, ref);
   if (row === undefined) throw new AppError('precondition_failed', 'The conversation is not stored yet: its first turn has not ended');
-  const labelled = { ...row, name: name === undefined ? row.name : name, shelf: shelf ?? row.shelf };
-  await tx.run(label, { id: row.id, name: labelled.name, shelf: labelled.shelf });
+  const labelled = {
+    ...row,
+    name: name === undefined ? row.name : name,
+    shelf: shelf ?? row.shelf,
+    tags: tags === undefined ? row.tags : encodeTags(tags),
+  };
+  await tx.run(label, { id: row.id, name: labelled.name, shelf: labelled.shelf, tags: labelled.tags });
   await appendAudit(tx, audit);
   return labelled;
 });

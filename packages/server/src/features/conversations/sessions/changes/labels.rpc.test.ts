@@ -43,7 +43,7 @@ test('a title is cut at whole characters', async () => {
   expect([...title]).toHaveLength(80);
   expect(title.isWellFormed()).toBe(true);
   await expect(ada.call('session.update', { sessionKey, title: ' \u200b ' })).rejects.toThrow('title: expected a visible character');
-  await expect(ada.call('session.update', { sessionKey })).rejects.toThrow('title, shelf: expected at least one of them');
+  await expect(ada.call('session.update', { sessionKey })).rejects.toThrow('title, shelf, tags: expected at least one of them');
 });
 
 test('conversations are pinned, archived and listed by where they are kept', async () => {
@@ -56,6 +56,32 @@ test('conversations are pinned, archived and listed by where they are kept', asy
   expect(await keysOf({})).toEqual(expect.arrayContaining([kept, pinned, archived].map((one) => one?.sessionKey)));
   await ada.call('session.update', { sessionKey: archived?.sessionKey ?? '', shelf: 'list' });
   expect(await find(archived?.sessionKey ?? '')).not.toHaveProperty('shelf');
+});
+
+test('conversations have tags, which are listed, counted and inherited by forks', async () => {
+  const [first, second] = await Promise.all(['tagged', 'tagged-too'].map((name) => talk(name)));
+  const sessionKey = first?.sessionKey ?? '';
+  expect(await ada.call('session.update', { sessionKey, tags: ['Tides', 'a_b', ' Tides '] })).toMatchObject({ tags: ['Tides', 'a_b'] });
+  await ada.call('session.update', { sessionKey: second?.sessionKey ?? '', tags: ['Tides', 'aXb'] });
+  expect(await find(sessionKey)).toMatchObject({ tags: ['Tides', 'a_b'] });
+  expect(await keysOf({ tag: 'a_b' })).toEqual([sessionKey]);
+  expect(await keysOf({ tag: 'tides' })).toEqual([]);
+  expect((await ada.call('session.list', { tag: 'Tides', limit: 1 })).total).toBe(2);
+  expect((await ada.call('session.tags', {})).tags).toEqual([
+    { tag: 'Tides', count: 2 },
+    { tag: 'aXb', count: 1 },
+    { tag: 'a_b', count: 1 },
+  ]);
+  const stranger = await server.as(['rpc']);
+  expect(await stranger.call('session.tags', {})).toEqual({ tags: [] });
+  const limited = await server.as(['admin'], { agents: ['gone'] });
+  expect(await limited.call('session.tags', {})).toEqual({ tags: [] });
+  const fork = await ada.call('session.fork', { sessionKey });
+  expect((await ada.call('session.history', { conversationRef: fork.conversationRef })).session.tags).toEqual(['Tides', 'a_b']);
+  const cleared = await ada.call('session.update', { sessionKey, tags: [] });
+  expect(cleared).not.toHaveProperty('tags');
+  for (const tags of [['two\nlines'], ['x'.repeat(41)], [' '], Array.from({ length: 11 }, (_, at) => `t${at}`)])
+    await expect(ada.call('session.update', { sessionKey, tags })).rejects.toMatchObject({ code: 'invalid_params' });
 });
 
 test('conversations of the daemon are listed apart from chats', async () => {

@@ -27,6 +27,7 @@ const clear = query<{ id: number }>(({ db, sql, p }) =>
       modelSeqFloor: 0,
       title: null,
       name: null,
+      tags: '',
       resetCount: sql<number>`reset_count + 1`,
       taint: 0,
     })

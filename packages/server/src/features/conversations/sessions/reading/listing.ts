@@ -25,7 +25,7 @@ export function createListing({ db, clock, agents, pending }: ListingDeps): Hand
   }
 
   return {
-    'session.list': async ({ agentId, allAgents, kind, source = null, shelf = null, sinceMinutes, offset, limit }, call) => {
+    'session.list': async ({ agentId, allAgents, kind, source = null, shelf = null, tag = null, sinceMinutes, offset, limit }, call) => {
       const reach = allAgents ? reachOf(call) : reachWithin(reachOf(call), agentId ?? call.agentCaller?.agentId ?? agents.defaultId);
       const sinceMs = sinceMinutes === undefined ? null : clock.now() - sinceMinutes * 60_000;
       // Started conversations without a row are the newest.
@@ -34,11 +34,12 @@ export function createListing({ db, clock, agents, pending }: ListingDeps): Hand
           (kind === 'all' || kind === row.kind) &&
           (source === null || source === row.source) &&
           (shelf === null || shelf === row.shelf) &&
+          tag === null &&
           row.updatedAtMs >= (sinceMs ?? 0),
       );
       const shown = begun.slice(offset, offset + limit);
       const stored = { offset: Math.max(0, offset - begun.length), limit: Math.max(1, limit - shown.length) };
-      const { rows, total } = await db.read(listConversations, { ...reach, kind, source, shelf, sinceMs, ...stored });
+      const { rows, total } = await db.read(listConversations, { ...reach, kind, source, shelf, tag, sinceMs, ...stored });
       const sessions = [...shown, ...rows].slice(0, limit).map(toSummary);
       const all = begun.length + total;
       return { sessions, total: all, offset, limit, hasMore: offset + sessions.length < all };

@@ -73,6 +73,7 @@ function emptyRow({ ref, agentId, principalId, sessionKey }: ConversationTarget,
     synthetic: 0,
     name: null,
     shelf: 'list',
+    tags: '',
     source: sourceOf(sessionKey),
   };
 }

@@ -91,7 +91,14 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
         // Every stored message is committed.
         messages: messages.map((message) => {
           const feedback = feedbackAt.get(message.seq);
-          return { ...toStoredMessage(message), deliveryStatus: 'confirmed' as const, ...(feedback !== undefined && { feedback }) };
+          const { reasoning, ...stored } = toStoredMessage(message);
+          return {
+            ...stored,
+            // It is for people: an agent would take it for what was said.
+            ...(reasoning !== undefined && call.agentCaller === undefined && { reasoning }),
+            deliveryStatus: 'confirmed' as const,
+            ...(feedback !== undefined && { feedback }),
+          };
         }),
         total: row.messageCount,
         offset,

@@ -1,9 +1,10 @@
 import type { ConversationScope, ResultInput, StoredMessage } from '@gatehouse/contract';
 import { unfenced } from '../../../../runtime/cut-fenced.ts';
-import { decodeAttachments, decodeToolColumn } from '../../../../runtime/stored-message.ts';
+import { decodeAttachments, decodeReasoning, decodeToolColumn } from '../../../../runtime/stored-message.ts';
 import type { MessageRow } from '../api.ts';
 import { tenantId } from '../conversation.ts';
 import type { ConversationRow } from '../store.ts';
+import { decodeTags } from './tags.ts';
 
 /** Converts stored money in 1e-9 dollars to dollars. */
 export const dollars = (nano: number) => nano / 1e9;
@@ -30,6 +31,7 @@ export function toSummary(row: ConversationRow): ResultInput<'session.list'>['se
     ...(titleOf(row) !== undefined && { title: titleOf(row) }),
     ...(row.name !== null && { named: true as const }),
     ...(row.shelf !== 'list' && { shelf: row.shelf }),
+    ...(row.tags !== '' && { tags: decodeTags(row.tags) }),
     source: row.source,
     ...(row.forkedFrom !== null && { forkedFrom: row.forkedFrom }),
     ...(row.synthetic === 1 && { synthetic: true as const }),
@@ -54,6 +56,12 @@ export function toStoredMessage(row: MessageRow): StoredMessage {
     ...(toolCallId !== undefined && { toolCallId }),
     ...(toolName !== undefined && { toolName }),
     ...(row.attachmentsJson !== null && { attachments: [...decodeAttachments(row.attachmentsJson)] }),
+    ...(row.reasoningJson != null && { reasoning: toReasoning(row.reasoningJson) }),
     timestamp: row.createdAtMs,
   };
+}
+
+function toReasoning(json: string): StoredMessage['reasoning'] {
+  const { text, durationMs, isCut } = decodeReasoning(json);
+  return { text, durationMs, ...(isCut === true && { cut: true }) };
 }

@@ -24,7 +24,16 @@ export function createSearch({ db, indexer }: { readonly db: Db; readonly indexe
     'session.search': async ({ agentId, query, scope, kind, limit }, call) => {
       const reach = agentId === undefined ? reachOf(call) : reachWithin(reachOf(call), agentId);
       if (query === undefined || query.trim() === '') {
-        const { rows, total } = await db.read(listConversations, { ...reach, kind, source: null, shelf: null, sinceMs: null, offset: 0, limit });
+        const { rows, total } = await db.read(listConversations, {
+          ...reach,
+          kind,
+          source: null,
+          shelf: null,
+          tag: null,
+          sinceMs: null,
+          offset: 0,
+          limit,
+        });
         return { mode: 'recent' as const, sessions: rows.map(toSummary), total };
       }
       const text = parseTextQuery(query);

@@ -57,7 +57,11 @@ export interface BegunTurn {
 }
 
 /** Returns what the loop needs, except the budget. */
-export function toInput(turn: PreparedTurn, { start, calling, row, trace }: BegunTurn, { call, controller, messages }: Admitted): Omit<TurnInput, 'budget'> {
+export function toInput(
+  turn: PreparedTurn,
+  { start, calling, row, trace }: BegunTurn,
+  { call, controller, messages }: Admitted,
+): Omit<TurnInput, 'budget'> {
   const { target, agent, origin, durable } = turn;
   const sent = messagesOf(turn);
   const agentCaller = { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, turn: calling };
@@ -83,6 +87,7 @@ export function toInput(turn: PreparedTurn, { start, calling, row, trace }: Begu
     operation: durable?.turn.operation,
     authority: durable?.turn.authority,
     steering: durable === undefined ? messages : durable.turn.steering,
+    ...(turn.kept && agent.config.session.keepReasoning && { keepsThoughts: true }),
     background: turn.background,
     trace,
     ...(isSynthetic(turn) && { synthetic: true }),

@@ -4,7 +4,7 @@ import type { Operation, OperationCall } from '../../../../kernel/db/operation.t
 import type { ModelMessage } from '../../../../llm/model.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import type { TakenResults } from '../../../../runtime/background.ts';
-import { encodeAttachments, encodeToolColumn } from '../../../../runtime/stored-message.ts';
+import { encodeAttachments, encodeReasoning, encodeToolColumn } from '../../../../runtime/stored-message.ts';
 import type { CallRecord, TurnResult } from '../../../../runtime/turn.ts';
 import type { MadeCall, ReserveStore } from '../../../access/budgets/api.ts';
 import type { TurnOutcome, Alongside } from '../api.ts';
@@ -127,6 +127,7 @@ export function toCommit(
     content: message.content,
     toolJson: encodeToolColumn(message),
     attachmentsJson: null,
+    reasoningJson: encodeReasoning(message),
     createdAtMs: endedAtMs,
   });
   const asked = {
