@@ -31,6 +31,7 @@ import { notification } from './methods/notification.ts';
 import { platformActions } from './methods/platform-actions.ts';
 import { obs } from './methods/obs.ts';
 import { obsReplay } from './methods/obs-replay.ts';
+import { prompts } from './methods/prompts.ts';
 import { providers } from './methods/providers.ts';
 import { rpc } from './methods/rpc.ts';
 import { run } from './methods/run.ts';
@@ -51,6 +52,7 @@ import { workspace } from './methods/workspace.ts';
 /** Every registered JSON-RPC method (json-rpc.md §4). Any other method fails with -32601. */
 export const contract = {
   ...system,
+  ...prompts,
   ...providers,
   ...rpc,
   ...adminApproval,

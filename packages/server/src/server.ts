@@ -9,6 +9,8 @@ import { createReceipts } from './features/conversations/receipts/receipts.ts';
 import { createResponses } from './features/conversations/responses/responses.ts';
 import { startMetrics } from './features/operations/system/metrics.ts';
 import { createToolMethods } from './features/agents/tools/tools.ts';
+import { createPrompts } from './features/conversations/prompts/prompts.ts';
+import { createPromptMethod } from './features/conversations/turns/preparation/prompt-method.ts';
 import { createTurnMethods } from './features/conversations/turns/methods.ts';
 import { createInbox } from './features/unattended/inbox/inbox.ts';
 import type { Handlers } from './kernel/handlers.ts';
@@ -279,6 +281,13 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...budgets.methods,
     ...memory.methods,
     ...sessions.methods,
+    ...createPrompts(assembly).methods,
+    ...createPromptMethod({
+      agents: agents.api,
+      preparation: conversations.preparation,
+      refreshPrompt: workspace.api.refresh,
+      hideSecrets: options.redactor.hide,
+    }),
     ...createSessionStop({ existing: sessions.api.existing, stop: stopConversation }),
     ...approvals.methods,
     ...skills.methods,

@@ -121,6 +121,29 @@ export const agent = {
     ],
     since: '0.1.0',
   }),
+  'agent.getPrompt': method({
+    scope: 'admin',
+    risk: 'read',
+    summary: 'Returns the system prompt that a conversation with the agent begins with now, and the tools that are offered with it.',
+    description:
+      'It is made as for a message of `POST /api/chat`, without a model call: configuration, files of the workspace, skills and date. Secrets are removed. Memories and matching skills are placed before each question, and are not part of it.',
+    params: () => z.strictObject({ agentId: AgentId.optional().describe('The default agent otherwise.') }),
+    result: () =>
+      z.strictObject({
+        agentId: AgentId,
+        agentName: z.string(),
+        parts: z.array(z.strictObject({ text: z.string(), tokens: z.int().min(0).describe('Estimated.') })).describe('In order, the stable ones first.'),
+        tools: z.array(z.string()).describe('Names of the offered tools.'),
+      }),
+    errors: ['not_found', 'precondition_failed'],
+    examples: [
+      {
+        params: { agentId: 'default' },
+        result: { agentId: 'default', agentName: 'Gate', parts: [{ text: 'You are Gate.', tokens: 5 }], tools: ['read', 'write'] },
+      },
+    ],
+    since: '0.1.0',
+  }),
   'agent.getOperationModels': method({
     scope: 'admin',
     risk: 'read',

@@ -91,6 +91,8 @@ import { sessionSendMigrations } from '../features/delegation/session-send/migra
 import { sessionSendOperations } from '../features/delegation/session-send/store.ts';
 import { sessionMigrations } from '../features/conversations/sessions/migrations.ts';
 import { forkOperations } from '../features/conversations/sessions/changes/fork-store.ts';
+import { promptMigrations } from '../features/conversations/prompts/migrations.ts';
+import { promptOperations } from '../features/conversations/prompts/store.ts';
 import { labelOperations } from '../features/conversations/sessions/changes/label-store.ts';
 import { feedbackOperations } from '../features/conversations/sessions/reading/past-turns/feedback-store.ts';
 import { pastTurnOperations } from '../features/conversations/sessions/reading/past-turns/past-turn-store.ts';
@@ -155,6 +157,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...indexOperations,
   ...forkOperations,
   ...labelOperations,
+  ...promptOperations,
   ...feedbackOperations,
   ...pastTurnOperations,
   ...resetOperations,
@@ -300,6 +303,7 @@ export const migrations: readonly Migration[] = [
   ...configVersionMigrations,
   ...secretMigrations,
   ...sessionMigrations,
+  ...promptMigrations,
   ...contextMigrations,
   ...turnMigrations,
   ...autonomyMigrations,
