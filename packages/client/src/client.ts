@@ -1,4 +1,4 @@
-import type { ActivityList, EventKind, Health, ModelObject } from '@gatehouse/contract';
+import type { ActivityList, ApiAgents, EventKind, Health, ModelObject } from '@gatehouse/contract';
 import {
   type BatchEntry,
   type BatchOutcomes,
@@ -33,6 +33,8 @@ export interface Client extends MediaCalls {
   health(options?: CallOptions): Promise<Health>;
   /** `GET /v1/models`: returns configured models and, as `agent/<id>`, the agents. */
   models(options?: CallOptions): Promise<ModelObject[]>;
+  /** `GET /api/agents`: returns the agents that the token may reach, with their names. */
+  agents(options?: CallOptions): Promise<ApiAgents['agents']>;
   /** Runs a turn in a kept conversation and returns the whole answer. */
   readonly turn: TakeTurn;
   /** Runs a turn and streams the answer; resumes after a broken connection. */
@@ -109,6 +111,7 @@ export function createClient(options: ClientOptions): Client {
     batch: batch as Client['batch'],
     health: async (callOptions = {}) => (await get('/health', callOptions)) as Health,
     models: async (callOptions = {}) => ((await get('/v1/models', callOptions)) as { data: ModelObject[] }).data,
+    agents: async (callOptions = {}) => ((await get('/api/agents', callOptions)) as ApiAgents).agents,
     ...createTurns(http, changeTimeoutMs),
     events: createEvents(http),
     activity: async (page = {}, callOptions = {}) => (await get(`/api/activity?${queryOf(page)}`, callOptions)) as ActivityList,

@@ -19,7 +19,7 @@ export const lazyPages = {
   audit: part(() => import('./pages/audit/audit-page.tsx')),
   browser: part(() => import('./pages/browser/browser-dialog.tsx')),
   channels: part(() => import('./pages/channels/channels-page.tsx')),
-  conversation: part(() => import('./pages/chat/conversation-dialog.tsx')),
+  conversation: part(() => import('./pages/chat/dialogs.ts')),
   evals: part(() => import('./pages/evals/evals-page.tsx')),
   events: part(() => import('./pages/events/events-page.tsx')),
   explorer: part(() => import('./pages/explorer/explorer-page.tsx')),
@@ -63,6 +63,7 @@ export const MadeFilesOfTurn = lazy(async () => ({ default: (await lazyPages.fil
 export const MediaPage = lazy(async () => ({ default: (await lazyPages.files()).MediaPage }));
 export const MemoryPage = lazy(async () => ({ default: (await lazyPages.memory()).MemoryPage }));
 export const Palette = lazy(async () => ({ default: (await lazyPages.palette()).Palette }));
+export const PromptsDialog = lazy(async () => ({ default: (await lazyPages.conversation()).PromptsDialog }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
 export const SettingsPage = lazy(async () => ({ default: (await lazyPages.settings()).SettingsPage }));
@@ -70,6 +71,7 @@ export const Shortcuts = lazy(async () => ({ default: (await lazyPages.palette()
 export const SpeakButton = lazy(async () => ({ default: (await lazyPages.files()).SpeakButton }));
 export const SpendPage = lazy(async () => ({ default: (await lazyPages.spend()).SpendPage }));
 export const StartPage = lazy(async () => ({ default: (await lazyPages.start()).StartPage }));
+export const SystemPromptDialog = lazy(async () => ({ default: (await lazyPages.conversation()).SystemPromptDialog }));
 export const TokensPage = lazy(async () => ({ default: (await lazyPages.tokens()).TokensPage }));
 export const TracesPage = lazy(async () => ({ default: (await lazyPages.traces()).TracesPage }));
 export const WaitingPage = lazy(async () => ({ default: (await lazyPages.waiting()).WaitingPage }));

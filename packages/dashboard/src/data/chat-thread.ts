@@ -1,5 +1,5 @@
 import type { TurnResult } from '@gatehouse/client';
-import type { StoredMessage } from '@gatehouse/contract';
+import type { AnswerEffort, StoredMessage } from '@gatehouse/contract';
 import { makesFiles, pathsOf } from './made-files.ts';
 import { createStore, type Store } from './store.ts';
 import { betweenTexts, type TurnCall, type TurnItem } from './turn-items.ts';
@@ -46,6 +46,8 @@ export interface Thread {
   readonly running: boolean;
   /** Model of the next answers, instead of the agent's. */
   readonly model?: string | undefined;
+  /** How long it reasons before them, instead of as usual. */
+  readonly effort?: AnswerEffort | undefined;
   /** Messages that are sent when the running answer has ended. */
   readonly queue: readonly QueuedMessage[];
 }
@@ -54,6 +56,10 @@ export interface QueuedMessage {
   readonly key: string;
   readonly text: string;
   readonly attachments: readonly Attachment[];
+  /** The running turn was asked to take it. */
+  readonly giving?: true | undefined;
+  /** Why the turn did not take it. */
+  readonly refused?: unknown;
 }
 
 let made = 0;
@@ -64,7 +70,7 @@ function newKey(prefix: string): string {
   return `${prefix}-${made}`;
 }
 
-export function createThread(part: Pick<Thread, 'agentId' | 'sessionKey' | 'ref' | 'loading' | 'model'>): Store<Thread> {
+export function createThread(part: Pick<Thread, 'agentId' | 'sessionKey' | 'ref' | 'loading' | 'model' | 'effort'>): Store<Thread> {
   return createStore<Thread>({ key: newKey('thread'), messages: [], earlier: 0, loadError: undefined, running: false, queue: [], ...part });
 }
 
@@ -114,12 +120,14 @@ export function lastQuestion({ messages }: Pick<Thread, 'messages'>): { readonly
 export function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   for (const row of rows) {
-    if (row.role === 'user') {
-      messages.push(toMessage(row, 'user'));
-      continue;
-    }
     const before = messages.at(-1);
     const isNext = before?.role === 'assistant' && before.turnId === row.turnId;
+    if (row.role === 'user') {
+      // Given to the turn while it ran.
+      if (isNext) messages[messages.length - 1] = withGivenRow(before, row);
+      else messages.push(toMessage(row, 'user'));
+      continue;
+    }
     // The first row of a page may be in the middle of a turn.
     const answer = isNext ? before : { ...toMessage(row, 'assistant'), text: '' };
     const grown = row.role === 'assistant' ? withAnswerRow(answer, row) : withToolRow(answer, row);
@@ -161,15 +169,32 @@ function withAnswerRow(answer: ChatMessage, row: StoredMessage): ChatMessage {
     durationMs: undefined,
     at: text.length,
   }));
+  const { reasoning } = row;
+  const thought: TurnItem[] =
+    reasoning === undefined
+      ? []
+      : [
+          {
+            kind: 'reasoning',
+            text: reasoning.text,
+            startedAtMs: row.timestamp - reasoning.durationMs,
+            endedAtMs: row.timestamp,
+            at: answer.text.length,
+          },
+        ];
   return {
     ...answer,
     text,
     atMs: row.timestamp,
     seq: row.seq,
     attachments: [...answer.attachments, ...(row.attachments ?? []).filter((one) => !answer.attachments.includes(one))],
-    items: [...answer.items, ...calls],
+    items: [...answer.items, ...thought, ...calls],
     ...(row.feedback !== undefined && { rating: row.feedback.rating }),
   };
+}
+
+function withGivenRow(answer: ChatMessage, row: StoredMessage): ChatMessage {
+  return { ...answer, seq: row.seq, items: [...answer.items, { kind: 'given', text: row.content, at: answer.text.length }] };
 }
 
 function withToolRow(answer: ChatMessage, row: StoredMessage): ChatMessage {

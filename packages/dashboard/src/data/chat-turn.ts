@@ -23,7 +23,7 @@ export async function runTurn(client: Client, thread: Store<Thread>, question: C
   const { signal, onStored, follow, ready } = options;
   const answer = createMessage('assistant', '', { state: 'streaming' });
   changeThread(thread, { messages: [...thread.get().messages, question, answer], running: true });
-  const { agentId, sessionKey, model } = thread.get();
+  const { agentId, sessionKey, model, effort } = thread.get();
   const attachments = question.attachments.map(({ mediaId }) => ({ mediaId }));
   const drawn = new StreamedAnswer(thread);
   const stopFollowing = follow((event) => {
@@ -32,7 +32,14 @@ export async function runTurn(client: Client, thread: Store<Thread>, question: C
   try {
     await ready();
     const events = client.streamTurn(
-      { message: question.text, agentId, sessionKey, ...(model !== undefined && { model }), ...(attachments.length > 0 && { attachments }) },
+      {
+        message: question.text,
+        agentId,
+        sessionKey,
+        ...(model !== undefined && { model }),
+        ...(effort !== undefined && { effort }),
+        ...(attachments.length > 0 && { attachments }),
+      },
       // Without an idempotency key the server stops the turn as soon as the client disconnects, not 30 s later.
       { signal, idempotencyKey: false },
     );

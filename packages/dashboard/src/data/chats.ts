@@ -1,4 +1,4 @@
-import type { Client } from '@gatehouse/client';
+import { type Client, GatehouseError } from '@gatehouse/client';
 import {
   type Attachment,
   changeLast,
@@ -9,14 +9,15 @@ import {
   createQueued,
   createThread,
   lastQuestion,
+  type QueuedMessage,
   type Thread,
   toChatMessages,
 } from './chat-thread.ts';
-import { chooseModel, chosenModel } from './chat-models.ts';
+import { chooseModel, chosenModel, type ModelChoice } from './chat-models.ts';
 import { runTurn } from './chat-turn.ts';
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
-import { withStored } from './turn-items.ts';
+import { givenKind, withStored } from './turn-items.ts';
 import { type TurnEvent, TurnStream } from './turn-stream.ts';
 import { type Unsent, UnsentMessages } from './unsent.ts';
 
@@ -39,6 +40,10 @@ export class ChatStore {
   readonly #threads = new Map<string, Store<Thread>>();
   readonly #running = new Map<Store<Thread>, AbortController>();
   readonly #loading = new Map<Store<Thread>, Promise<void>>();
+  /** Messages that running turns were asked to take. */
+  readonly #giving = new Map<Store<Thread>, Map<string, { readonly giving: Promise<void>; readonly withdrawal: AbortController }>>();
+  /** What shows the running turns. */
+  readonly #hearing = new Map<Store<Thread>, (event: TurnEvent) => void>();
   readonly #unsent = new UnsentMessages();
   #isClosed = false;
 
@@ -59,7 +64,7 @@ export class ChatStore {
   /** Returns an existing conversation and loads its newest messages if necessary. */
   open(ref: string): Store<Thread> {
     const known = this.#threads.get(ref);
-    const thread = known ?? createThread({ agentId: '', sessionKey: '', ref, loading: true, model: chosenModel(ref) });
+    const thread = known ?? createThread({ agentId: '', sessionKey: '', ref, loading: true, ...chosenModel(ref) });
     this.#remember(ref, thread);
     if (known === undefined) {
       const loading = this.#load(thread, ref).finally(() => this.#loading.delete(thread));
@@ -86,16 +91,43 @@ export class ChatStore {
     await this.#run(thread, createMessage('user', text, { attachments }));
   }
 
-  /** Chooses the model of the next answers; undefined for that of the agent. */
-  chooseModel(thread: Store<Thread>, model: string | undefined): void {
+  /** Chooses the model of the next answers. */
+  chooseModel(thread: Store<Thread>, { model, effort }: ModelChoice): void {
     const { ref } = thread.get();
-    changeThread(thread, { model });
-    if (ref !== undefined) chooseModel(ref, model);
+    changeThread(thread, { model, effort });
+    if (ref !== undefined) chooseModel(ref, { model, effort });
+  }
+
+  /** Gives a queued message to the running turn. It stays in the queue until the turn has taken it. */
+  async give(thread: Store<Thread>, key: string): Promise<void> {
+    const { queue, agentId, sessionKey, ref } = thread.get();
+    const message = queue.find((one) => one.key === key);
+    if (message === undefined || message.giving === true || !this.#running.has(thread)) return;
+    const withdrawal = new AbortController();
+    const giving = this.#client
+      .call(
+        'session.steer',
+        { ...(ref === undefined ? { agentId, sessionKey } : { conversationRef: ref }), message: message.text },
+        { signal: withdrawal.signal },
+      )
+      .then(
+        () => {
+          changeQueued(thread, key, undefined);
+          this.#hearing.get(thread)?.({ kind: givenKind, payload: { agentId, sessionKey, conversationRef: ref, text: message.text } });
+        },
+        // A turn that has ended meanwhile leaves it in the queue, as the next message.
+        (error: unknown) => changeQueued(thread, key, { giving: undefined, refused: isOver(error) ? undefined : error }),
+      )
+      .finally(() => this.#giving.get(thread)?.delete(key));
+    this.#giving.set(thread, (this.#giving.get(thread) ?? new Map()).set(key, { giving, withdrawal }));
+    changeQueued(thread, key, { giving: true, refused: undefined });
+    await giving;
   }
 
   /** Removes a message from the queue. */
   unqueue(thread: Store<Thread>, key: string): void {
-    changeThread(thread, { queue: thread.get().queue.filter((one) => one.key !== key) });
+    this.#giving.get(thread)?.get(key)?.withdrawal.abort();
+    changeQueued(thread, key, undefined);
   }
 
   /** Stops the running answer and sends a queued message at once. */
@@ -196,9 +228,11 @@ export class ChatStore {
     await runTurn(this.#client, thread, question, {
       signal: abort.signal,
       onStored: (ref) => this.#remember(ref, thread),
-      follow: (onEvent) => this.#follow(onEvent),
+      follow: (onEvent) => this.#follow(thread, onEvent),
       ready: () => this.#stream.ready(),
     });
+    // What the turn has just taken must not be sent again as the next message.
+    await Promise.all([...(this.#giving.get(thread)?.values() ?? [])].map(({ giving }) => giving));
     this.#running.delete(thread);
     changeThread(thread, { running: false });
     if (thread.get().ref === undefined) await this.#findRef(thread);
@@ -215,9 +249,11 @@ export class ChatStore {
   }
 
   /** Reports tool calls from the stream of the tab, and what is written meanwhile from one that is open while a turn runs. */
-  #follow(onEvent: (event: TurnEvent) => void): () => void {
+  #follow(thread: Store<Thread>, onEvent: (event: TurnEvent) => void): () => void {
     const stops = [this.#live.listen(onEvent), this.#stream.follow(onEvent)];
+    this.#hearing.set(thread, onEvent);
     return () => {
+      this.#hearing.delete(thread);
       for (const stop of stops) stop();
     };
   }
@@ -279,7 +315,7 @@ export class ChatStore {
   #remember(ref: string, thread: Store<Thread>): void {
     if (thread === this.draft.get()) {
       this.#unsent.move(newConversation, ref);
-      chooseModel(ref, thread.get().model);
+      chooseModel(ref, thread.get());
     }
     this.#threads.delete(ref);
     this.#threads.set(ref, thread);
@@ -293,3 +329,12 @@ export class ChatStore {
 function nameOf(thread: Store<Thread>): string {
   return thread.get().ref ?? newConversation;
 }
+
+/** Changes a queued message, or removes it. */
+function changeQueued(thread: Store<Thread>, key: string, change: Partial<QueuedMessage> | undefined): void {
+  const queue = thread.get().queue.flatMap((one) => (one.key !== key ? [one] : change === undefined ? [] : [{ ...one, ...change }]));
+  changeThread(thread, { queue });
+}
+
+/** True for the refusal of a turn that has ended. */
+const isOver = (error: unknown): boolean => error instanceof GatehouseError && error.code === 'precondition_failed';

@@ -1,4 +1,5 @@
 import { createContext, use } from 'react';
+import type { AgentNames } from './agent-names.ts';
 import type { Approvals } from './approvals.ts';
 import type { ChatStore } from './chats.ts';
 import type { Connection } from './connect.ts';
@@ -21,6 +22,8 @@ export interface Session extends Connection {
   readonly queries: Queries;
   /** Ids of the agents that the token may use, kept up to date. */
   readonly agents: Store<readonly string[]>;
+  /** What agents are shown as. */
+  readonly agentNames: Store<AgentNames>;
   readonly chats: ChatStore;
   /** Costs of the turns that this tab knows about. */
   readonly turnCosts: Store<TurnCosts>;

@@ -28,28 +28,34 @@ const maxPinned = 50;
 export interface Chats {
   readonly pinned: readonly Conversation[];
   readonly list: ConversationList;
+  /** The tags of all conversations, the most used first. */
+  readonly tags: readonly string[];
 }
 
-/** Loads the newest conversations of people, and the pinned ones before them; instead of both those in the archive. */
-export function useChats(limit: number, archived: boolean): Loaded<Chats> {
+/** Loads the newest conversations of people, and the pinned ones before them; instead of both those in the archive. With a tag only its own. */
+export function useChats(limit: number, archived: boolean, tag: string | undefined): Loaded<Chats> {
   const { client } = useSession();
-  const chats = { allAgents: true, source: 'chat' as const };
+  const chats = { allAgents: true, source: 'chat' as const, ...(tag !== undefined && { tag }) };
   return useLoad(
-    ['chats', archived, limit],
+    ['chats', archived, limit, tag],
     async (signal) => {
-      if (archived) return { pinned: [], list: await client.call('session.list', { ...chats, shelf: 'archived', limit }, { signal }) };
-      const [list, pinned] = await client.batch(
+      const [list, tags, pinned] = await client.batch(
         [
-          { method: 'session.list', params: { ...chats, shelf: 'list', limit } },
+          { method: 'session.list', params: { ...chats, shelf: archived ? 'archived' : 'list', limit } },
+          { method: 'session.tags' },
           { method: 'session.list', params: { ...chats, shelf: 'pinned', limit: maxPinned } },
         ],
         { signal },
       );
       if (!list.ok) throw list.error;
       if (!pinned.ok) throw pinned.error;
-      return { pinned: pinned.result.sessions, list: list.result };
+      return {
+        pinned: archived ? [] : pinned.result.sessions,
+        list: list.result,
+        tags: tags.ok ? tags.result.tags.map((one) => one.tag) : [],
+      };
     },
-    { changedBy: ['session:created', 'session:updated', 'session:expired'], settleMs },
+    { changedBy: ['session:created', 'session:updated', 'session:expired'], settleMs, keepsPrevious: ([name]) => name === 'chats' },
   );
 }
 

@@ -1,4 +1,5 @@
 import { navigate } from '../router.ts';
+import { createAgentNames } from './agent-names.ts';
 import { createApprovals } from './approvals.ts';
 import { ChatStore } from './chats.ts';
 import { type Connection, listAgents } from './connect.ts';
@@ -32,6 +33,7 @@ export function createSession(connection: Connection, leave: (error?: unknown) =
     health: watchHealth(connection.client, live),
     queries: createQueries(live),
     agents,
+    agentNames: createAgentNames(connection.client, live),
     chats: new ChatStore(connection.client, live, connection.defaultAgentId),
     turnCosts: createTurnCosts(live, async () =>
       (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),

@@ -1,4 +1,4 @@
-/** Reasoning of the model before a part of an answer. Only the tab that watched the turn has it: the gateway doesn't keep it. */
+/** Reasoning of the model before a part of an answer; the beginning of a long one, once it is stored. */
 export interface Reasoning {
   readonly kind: 'reasoning';
   readonly text: string;
@@ -29,8 +29,19 @@ export interface TurnCall {
   readonly at: number;
 }
 
+/** A message that the running turn was given. */
+export interface GivenMessage {
+  readonly kind: 'given';
+  readonly text: string;
+  /** Length of the answer's text when it was taken. */
+  readonly at: number;
+}
+
 /** What happened between the parts of an answer's text. */
-export type TurnItem = Reasoning | TurnCall;
+export type TurnItem = Reasoning | TurnCall | GivenMessage;
+
+/** Kind under which this tab itself reports that a turn has taken a message. */
+export const givenKind = 'given';
 
 /** Separates the texts of an answer that a tool call is between. */
 export const betweenTexts = '\n\n';
@@ -73,6 +84,7 @@ export function withEvent(items: readonly TurnItem[], { kind, payload }: Said, l
   };
   const delta = text('delta') ?? '';
   if (kind === 'message:thinking') return withReasoning(items, delta, length, nowMs);
+  if (kind === givenKind) return [...endReasoning(items, nowMs), { kind: 'given', text: text('text') ?? '', at: length }];
   const callId = text('callId');
   if (callId === undefined || !['tool:started', 'tool:output', 'tool:finished'].includes(kind)) return items;
   const calm = endReasoning(items, nowMs);
@@ -135,8 +147,8 @@ export function endReasoning(items: readonly TurnItem[], nowMs: number): readonl
 }
 
 /**
- * Adds what only the stored turn has: arguments, whole results, and calls that were refused before they began. Reasoning, which is not
- * stored, keeps its place among them.
+ * Adds what only the stored turn has: arguments, whole results, and calls that were refused before they began. Everything else keeps its
+ * place among them.
  */
 export function withStored(items: readonly TurnItem[], stored: readonly TurnItem[]): readonly TurnItem[] {
   const left = [...items];
@@ -145,11 +157,11 @@ export function withStored(items: readonly TurnItem[], stored: readonly TurnItem
     if (call.kind !== 'call') continue;
     const at = left.findIndex((item) => item.kind === 'call' && item.callId === call.callId);
     const live = left[at];
-    const before = left.splice(0, live === undefined ? countWhile(left, (item) => item.kind === 'reasoning' && item.at < call.at) : at + 1);
-    result.push(...before.filter(({ kind }) => kind === 'reasoning'));
+    const before = left.splice(0, live === undefined ? countWhile(left, (item) => item.kind !== 'call' && item.at < call.at) : at + 1);
+    result.push(...before.filter(({ kind }) => kind !== 'call'));
     result.push(live?.kind === 'call' ? { ...live, at: call.at, arguments: call.arguments, result: call.result ?? live.result } : call);
   }
-  return [...result, ...left.filter(({ kind }) => kind === 'reasoning')];
+  return [...result, ...left.filter(({ kind }) => kind !== 'call')];
 }
 
 function countWhile(items: readonly TurnItem[], check: (item: TurnItem) => boolean): number {

@@ -113,8 +113,9 @@ export function Palette({ pages, onClose }: PaletteProps) {
 const scrollIntoView = (element: HTMLElement | null): void => element?.scrollIntoView({ block: 'nearest' });
 
 function useEntries(pages: readonly PalettePage[], query: string): readonly Entry[] {
-  const { client, agents } = useSession();
+  const { client, agents, agentNames } = useSession();
   const agentIds = useStore(agents);
+  const names = useStore(agentNames);
   const wanted = query.trim();
   const settled = useSettled(query);
   const conversations = useConversations(maxConversations, {}).data?.sessions;
@@ -132,13 +133,21 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
     return [
       ...matching(actions),
       ...matching(pages.map(({ path, name }) => ({ key: path, group: 'Pages', label: name, to: path }))),
-      ...matching(agentIds.map((agentId) => ({ key: `agent ${agentId}`, group: 'Agents', label: agentId, to: `/agents/${agentId}` }))),
+      ...matching(
+        agentIds.map((agentId) => ({
+          key: `agent ${agentId}`,
+          group: 'Agents',
+          label: names.get(agentId) ?? agentId,
+          hint: agentId,
+          to: `/agents/${agentId}`,
+        })),
+      ),
       ...matching(
         (conversations ?? []).map(({ conversationRef, title, sessionKey, agentId, updatedAt }) => ({
           key: conversationRef,
           group: 'Conversations',
           label: title ?? sessionKey,
-          hint: `${agentId} · ${ago(updatedAt)}`,
+          hint: `${names.get(agentId) ?? agentId} · ${ago(updatedAt)}`,
           to: `/chat/${conversationRef}`,
         })),
       ),
@@ -150,7 +159,7 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
         to: `/conversations/${conversationRef}/${seq}`,
       })),
     ];
-  }, [wanted, pages, agentIds, conversations, found]);
+  }, [wanted, pages, agentIds, names, conversations, found]);
 }
 
 /** The list of keyboard shortcuts. */

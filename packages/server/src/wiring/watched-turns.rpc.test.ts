@@ -165,7 +165,8 @@ test('session.steer gives a message to the running turn, which continues with it
   server.provider.setAnswer(({ body }) => {
     if (JSON.stringify(body).includes('Only the last quarter.')) return { text: 'The last quarter.' };
     steps += 1;
-    return { text: `Month ${steps}.`, toolCalls: [{ id: `c${steps}`, name: 'counting', arguments: `{"n":${steps}}` }] };
+    // Each step takes as long as a model does, so that the message comes before the limit of steps.
+    return { text: `Month ${steps}.`, paceMs: 10, toolCalls: [{ id: `c${steps}`, name: 'counting', arguments: `{"n":${steps}}` }] };
   });
   const asked = ask('Sum it up', address.sessionKey);
   await expect.poll(() => steps).toBeGreaterThan(0);
@@ -175,7 +176,8 @@ test('session.steer gives a message to the running turn, which continues with it
   expect(await steer('Only the last quarter.')).toEqual({ ...address, agentId: 'default', conversationRef, taken: true });
   expect((await asked).response).toMatch(/^Month 1\.\n\n.*The last quarter\.$/s);
   server.provider.setAnswer(undefined);
-  const { messages } = await server.client.call('session.history', { conversationRef, limit: 200 });
+  const { total } = await server.client.call('session.history', { conversationRef, limit: 1 });
+  const { messages } = await server.client.call('session.history', { conversationRef, offset: Math.max(0, total - 200), limit: 200 });
   expect(messages.slice(-3).map(({ role, content }) => [role, content])).toEqual([
     ['tool', `${steps}`],
     ['user', 'Only the last quarter.'],

@@ -4,6 +4,7 @@ import type { ApprovalRequest } from '../../data/approvals.ts';
 import { useSession } from '../../data/context.ts';
 import { ago, bytes, dateTime, duration } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
+import { AgentBadge } from '../../ui/agent-badge.tsx';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
@@ -63,7 +64,7 @@ export function ApprovalCard({
           </p>
         )}
         <p className="badges">
-          <Badge>{agentId}</Badge>
+          <AgentBadge agentId={agentId} />
           <Badge>{`from ${origin}`}</Badge>
           <Badge tone={trustLevel === 'tainted' ? 'warn' : 'good'}>
             {trustLevel === 'tainted' ? 'after reading external content' : 'no external content'}

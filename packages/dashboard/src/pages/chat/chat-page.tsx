@@ -1,10 +1,11 @@
 import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
+import { useAgentName } from '../../data/agent-names.ts';
 import { useSession } from '../../data/context.ts';
 import { suggestTitle } from '../../data/conversations.ts';
 import { hasNoModel } from '../../data/first-run.ts';
 import { type Store, useStore } from '../../data/store.ts';
-import { BrowserDialog } from '../../lazy-pages.ts';
+import { BrowserDialog, PromptsDialog, SystemPromptDialog } from '../../lazy-pages.ts';
 import { ArtifactContext } from '../../markdown/artifact-context.ts';
 import { navigate } from '../../router.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -59,9 +60,11 @@ function ThreadView({
   readonly onShowList: () => void;
 }) {
   const session = useSession();
-  const { chats, live, client, health } = session;
+  const { chats, live, client, health, admin } = session;
   const state = useStore(thread);
   const { ref, messages, running } = state;
+  const agentName = useAgentName();
+  const [dialog, setDialog] = useState<'prompt' | 'prompts'>();
   // Remounts the message field when its text is set from outside.
   const [round, setRound] = useState(0);
   const { run: runAction, error: actionError } = useAction();
@@ -119,6 +122,7 @@ function ThreadView({
       { name: 'new', text: 'Starts another chat', run: () => onBegin() },
       { name: 'agent', argument: 'NAME', text: 'Starts a chat with another agent', run: (name) => onBegin(name === '' ? undefined : name) },
       { name: 'stop', text: 'Stops the answer', run: () => chats.stop(thread) },
+      { name: 'prompts', text: 'Opens your saved prompts', run: () => setDialog('prompts') },
       ...inConversation,
     ];
   }, [ref, client, chats, thread, onBegin, runAction]);
@@ -141,7 +145,10 @@ function ThreadView({
           <IconButton ref={listButton} icon="list" label="Show conversations" expanded={covered} onClick={onShowList} />
         </span>
         <AgentPicker state={state} onChange={onBegin} />
-        <ModelPicker model={state.model} onChange={(model) => chats.chooseModel(thread, model)} />
+        {admin && state.agentId !== '' && (
+          <IconButton icon="info" label={`System prompt of ${agentName(state.agentId)}`} onClick={() => setDialog('prompt')} />
+        )}
+        <ModelPicker agentId={state.agentId} choice={state} onChange={(choice) => chats.chooseModel(thread, choice)} />
         {state.forkedFrom !== undefined && (
           <PageLink to={`/chat/${state.forkedFrom}`} className="button small quiet">
             Branch: show the original
@@ -169,7 +176,7 @@ function ThreadView({
         </div>
       ) : messages.length === 0 ? (
         <div className="messages">
-          <EmptyThread agentId={state.agentId} />
+          <EmptyThread agentName={state.agentId === '' ? 'the agent' : agentName(state.agentId)} />
         </div>
       ) : (
         <MessageList
@@ -186,10 +193,26 @@ function ThreadView({
         />
       )}
       {actionError !== undefined && <Failure error={actionError} />}
+      {dialog !== undefined && (
+        <Suspense fallback={null}>
+          {dialog === 'prompt' ? (
+            <SystemPromptDialog agentId={state.agentId} onClose={() => setDialog(undefined)} />
+          ) : (
+            <PromptsDialog
+              onUse={(text) => {
+                chats.keepUnsent(thread, { ...chats.unsent(thread), text });
+                setRound(round + 1);
+              }}
+              onClose={() => setDialog(undefined)}
+            />
+          )}
+        </Suspense>
+      )}
       <QueueList
         queue={state.queue}
         running={running}
         onSendNow={(key) => void chats.sendNow(thread, key)}
+        onGive={(key) => void chats.give(thread, key)}
         onRemove={({ key }) => chats.unqueue(thread, key)}
       />
       <Composer
@@ -244,7 +267,7 @@ function BrowserButton({ agentId }: { readonly agentId: string }) {
 }
 
 /** Says what to do in a conversation without messages. */
-function EmptyThread({ agentId }: { readonly agentId: string }) {
+function EmptyThread({ agentName }: { readonly agentName: string }) {
   const { admin, health } = useSession();
   if (hasNoModel(useStore(health.state).health))
     return (
@@ -260,7 +283,7 @@ function EmptyThread({ agentId }: { readonly agentId: string }) {
       </Empty>
     );
   return (
-    <Empty title={`Ask ${agentId === '' ? 'the agent' : agentId} something`}>
+    <Empty title={`Ask ${agentName} something`}>
       <p>Answers are streamed. Attach files with the button, by drag and drop, or by pasting.</p>
     </Empty>
   );
@@ -279,12 +302,13 @@ function ownAnswer({ messages }: Thread, payload: unknown): boolean {
 function AgentPicker({ state, onChange }: { readonly state: Thread; readonly onChange: (agentId: string) => void }) {
   const session = useSession();
   const agents = useStore(session.agents);
-  if (state.messages.length > 0 || state.ref !== undefined || agents.length < 2) return <span className="thread-agent">{state.agentId}</span>;
+  const nameOf = useAgentName();
+  if (state.messages.length > 0 || state.ref !== undefined || agents.length < 2) return <span className="thread-agent">{nameOf(state.agentId)}</span>;
   return (
     <select aria-label="Agent" value={state.agentId} onChange={(event) => onChange(event.target.value)}>
       {[...new Set([...agents, state.agentId])].map((id) => (
         <option key={id} value={id}>
-          {id}
+          {nameOf(id)}
         </option>
       ))}
     </select>

@@ -1,5 +1,6 @@
 import { type KeyboardEvent, type Ref, type RefObject, useEffect, useImperativeHandle, useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { usePrompts } from '../../data/prompts.ts';
 import { useStore } from '../../data/store.ts';
 import { useLoad } from '../../data/use-load.ts';
 import type { ChatCommand } from './chat-commands.ts';
@@ -18,6 +19,8 @@ interface Candidate {
   readonly insert: string;
   readonly label: string;
   readonly text: string;
+  /** What is typed for it, where that is not what replaces the text. */
+  readonly name?: string;
   /** A folder is completed further. */
   readonly continues?: true;
 }
@@ -35,8 +38,9 @@ interface CompletionProps {
 }
 
 const maxShown = 8;
+const maxPreview = 80;
 
-/** Completes `/` to commands and skills, and `@` to agents and files of the workspace, above the message field. */
+/** Completes `/` to commands, skills and saved prompts, and `@` to agents and files of the workspace, above the message field. */
 export function Completion(props: CompletionProps) {
   const { ref, field, text, onActive } = props;
   const [given, setGiven] = useState<Asked>();
@@ -67,14 +71,21 @@ function Commands(props: ListProps) {
   const { client } = useSession();
   const { commands, given, agentId } = props;
   const skills = useLoad(['skills.list', agentId], (signal) => client.call('skills.list', { agentId }, { signal }), { changedBy: ['skill:'] });
+  const prompts = usePrompts();
   const candidates: Candidate[] = [
     ...commands.map(({ name, argument, text }) => ({ insert: `/${name} `, label: `/${name}${argument === undefined ? '' : ` ${argument}`}`, text })),
     ...(skills.data?.skills ?? [])
       .filter(({ state, userInvocable }) => state === 'active' && userInvocable)
       .map(({ name, description }) => ({ insert: `/${name} `, label: `/${name}`, text: description })),
+    ...(prompts.data ?? []).map(({ name, text }) => ({
+      insert: text,
+      name,
+      label: `/${name}`,
+      text: text.replaceAll(/\s+/g, ' ').slice(0, maxPreview),
+    })),
   ];
   const wanted = given.query.toLowerCase();
-  return <Candidates {...props} candidates={candidates.filter(({ insert }) => insert.slice(1).startsWith(wanted))} />;
+  return <Candidates {...props} candidates={candidates.filter(({ insert, name = insert.slice(1) }) => name.toLowerCase().startsWith(wanted))} />;
 }
 
 function Names(props: ListProps) {
@@ -145,7 +156,7 @@ function Candidates({
     <ul className="completions" id={listId} role="listbox" aria-label="Completions">
       {shown.map((candidate, index) => (
         <li
-          key={candidate.label}
+          key={`${candidate.label} ${candidate.name === undefined}`}
           id={idOf(index)}
           role="option"
           aria-selected={index === at}

@@ -19,14 +19,16 @@ interface ConversationDialogProps {
   readonly onClose: () => void;
 }
 
-/** Renames, pins, archives, shares or deletes a conversation. */
+/** Renames, tags, pins, archives, shares or deletes a conversation. */
 export function ConversationDialog({ conversation, isOpen, onClose }: ConversationDialogProps) {
   const { client, admin, chats } = useSession();
-  const { conversationRef, sessionKey, title = '', named = false, shelf = 'list', messageCount } = conversation;
+  const { conversationRef, sessionKey, title = '', named = false, shelf = 'list', tags = [], messageCount } = conversation;
   const [name, setName] = useState(title);
+  const [labels, setLabels] = useState(tags.join(', '));
+  const wanted = [...new Set(labels.split(',').map((tag) => tag.trim().replace(/^#/, '')))].filter((tag) => tag !== '');
   const [isDeleting, setDeleting] = useState(false);
   const action = useAction();
-  const update = (change: { readonly title?: string | null; readonly shelf?: Shelf }): void =>
+  const update = (change: { readonly title?: string | null; readonly shelf?: Shelf; readonly tags?: string[] }): void =>
     action.run(() => client.call('session.update', { conversationRef, ...change }).then(onClose));
   const share = (type: 'md' | 'html' | 'json'): void =>
     action.run(async () => {
@@ -58,6 +60,16 @@ export function ConversationDialog({ conversation, isOpen, onClose }: Conversati
                   Reset
                 </Button>
               )}
+            </div>
+          )}
+        </Field>
+        <Field label="Tags" hint="Separated by commas, such as: work, travel." wide>
+          {(id, hint) => (
+            <div className="field-row">
+              <input id={id} aria-describedby={hint} value={labels} dir="auto" onChange={(event) => setLabels(event.target.value)} />
+              <Button disabled={action.busy || wanted.toSorted().join() === tags.toSorted().join()} onClick={() => update({ tags: wanted })}>
+                Save tags
+              </Button>
             </div>
           )}
         </Field>

@@ -1,4 +1,5 @@
 import { Suspense, useMemo, useState } from 'react';
+import { useAgentName } from '../../data/agent-names.ts';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useChats, useConversations } from '../../data/conversations.ts';
 import { ago } from '../../data/format.ts';
@@ -64,11 +65,28 @@ interface RowsProps {
 
 function ChatLists({ archived, ...rows }: RowsProps & { readonly archived: boolean }) {
   const [limit, setLimit] = useState(firstLimit);
-  const { data, error, loading, reload } = useChats(limit, archived);
+  const [tag, setTag] = useState<string>();
+  const { data, error, loading, reload } = useChats(limit, archived, tag);
+  const tags = data?.tags ?? [];
   const chats = data?.list.sessions;
   const pinned = data?.pinned ?? [];
   return (
     <>
+      {(tags.length > 0 || tag !== undefined) && (
+        <select
+          aria-label="Tag"
+          className="picker-tag"
+          value={tag ?? ''}
+          onChange={({ target: { value } }) => setTag(value === '' ? undefined : value)}
+        >
+          <option value="">All tags</option>
+          {[...new Set([...tags, ...(tag === undefined ? [] : [tag])])].map((one) => (
+            <option key={one} value={one}>
+              #{one}
+            </option>
+          ))}
+        </select>
+      )}
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {chats === undefined && loading && <Skeleton lines={6} />}
       {pinned.length > 0 && <Rows label="Pinned" conversations={pinned} {...rows} />}
@@ -94,6 +112,7 @@ function Rows({
   onPick,
   onChange,
 }: RowsProps & { readonly label?: string | undefined; readonly conversations: readonly Conversation[] }) {
+  const nameOf = useAgentName();
   return (
     <>
       {label !== undefined && <h2 className="picker-label">{label}</h2>}
@@ -104,9 +123,7 @@ function Rows({
               <span className="picker-title" dir="auto">
                 {one.title ?? one.sessionKey}
               </span>
-              <span className="hint">
-                {one.agentId} · {ago(one.updatedAt)}
-              </span>
+              <span className="hint">{[nameOf(one.agentId), ago(one.updatedAt), ...(one.tags ?? []).map((tag) => `#${tag}`)].join(' · ')}</span>
             </PageLink>
             <IconButton icon="more" label={`Change ${one.title ?? one.sessionKey}`} onClick={() => onChange(one)} />
           </li>

@@ -1,5 +1,6 @@
 import { memo, Suspense, useEffect, useMemo, useRef } from 'react';
 import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
+import { useAgentName } from '../../data/agent-names.ts';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime, minuteTime, money, percent, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
@@ -72,6 +73,7 @@ export function MessageList({
 }) {
   const { messages, running, earlier } = state;
   const session = useSession();
+  const agentName = useAgentName()(state.agentId);
   const costs = useStore(session.turnCosts);
   const heard = useStore(session.turnIds).get(activityKey(state.agentId, state.sessionKey));
   const activities = useStore(session.toolActivities).get(activityKey(state.agentId, state.sessionKey)) ?? noCalls;
@@ -122,6 +124,7 @@ export function MessageList({
             <Message
               message={message}
               agentId={state.agentId}
+              agentName={agentName}
               sessionKey={state.sessionKey}
               reference={state.ref}
               calls={callsOf(message, messages[index + 1], turns)}
@@ -162,6 +165,7 @@ export function MessageList({
 const Message = memo(function Message({
   message,
   agentId,
+  agentName,
   sessionKey,
   reference,
   calls,
@@ -175,6 +179,8 @@ const Message = memo(function Message({
 }: {
   readonly message: ChatMessage;
   readonly agentId: string;
+  /** What the agent is shown as. */
+  readonly agentName: string;
   readonly sessionKey: string;
   readonly reference: string | undefined;
   readonly calls: readonly ToolActivity[];
@@ -195,9 +201,9 @@ const Message = memo(function Message({
   const named = message.turnId !== undefined ? { turnId: message.turnId } : result && { traceId: result.traceId };
   const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
   return (
-    <article className={`message ${role}`} aria-label={role === 'user' ? 'You' : agentId}>
+    <article className={`message ${role}`} aria-label={role === 'user' ? 'You' : agentName}>
       <header>
-        <span className="message-author">{role === 'user' ? 'You' : agentId}</span>
+        <span className="message-author">{role === 'user' ? 'You' : agentName}</span>
         <time dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
           {minuteTime(atMs)}
         </time>

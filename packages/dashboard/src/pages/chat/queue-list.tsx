@@ -1,17 +1,21 @@
 import type { QueuedMessage } from '../../data/chat-thread.ts';
+import { describeError } from '../../data/errors.ts';
 import { plural } from '../../data/format.ts';
 import { Button, IconButton } from '../../ui/parts.tsx';
 
-/** Lists the messages that are sent after the running answer. */
+/** Lists the messages that are sent after the running answer, or given to it. */
 export function QueueList({
   queue,
   running,
   onSendNow,
+  onGive,
   onRemove,
 }: {
   readonly queue: readonly QueuedMessage[];
   readonly running: boolean;
   readonly onSendNow: (key: string) => void;
+  /** Gives the message to the running turn. */
+  readonly onGive: (key: string) => void;
   readonly onRemove: (message: QueuedMessage) => void;
 }) {
   if (queue.length === 0) return null;
@@ -23,6 +27,21 @@ export function QueueList({
             {message.text}
           </span>
           {message.attachments.length > 0 && <span className="hint">{plural(message.attachments.length, 'file')}</span>}
+          {message.giving === true && (
+            <span className="hint" role="status">
+              Waits for the next step
+            </span>
+          )}
+          {message.refused !== undefined && (
+            <span className="hint" role="alert">
+              {describeError(message.refused).message}
+            </span>
+          )}
+          {running && message.giving !== true && message.attachments.length === 0 && (
+            <Button small look="quiet" icon="up" onClick={() => onGive(message.key)}>
+              Steer
+            </Button>
+          )}
           <Button small look="quiet" icon="send" onClick={() => onSendNow(message.key)}>
             {running ? 'Stop and send now' : 'Send'}
           </Button>

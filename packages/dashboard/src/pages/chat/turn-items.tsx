@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { ToolActivity } from '../../data/tool-activity.ts';
-import { partsOf, type Reasoning, type TurnCall, type TurnItem } from '../../data/turn-items.ts';
+import { type GivenMessage, partsOf, type Reasoning, type TurnCall, type TurnItem } from '../../data/turn-items.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { Elapsed, spanText } from '../../ui/elapsed.tsx';
@@ -31,6 +31,10 @@ export function AnswerText({
       {groupsOf(part.items).map((group, key) =>
         group.kind === 'reasoning' ? (
           <ReasoningView key={key} reasoning={group.reasoning} />
+        ) : group.kind === 'given' ? (
+          <div key={key} className="given-message" role="note" aria-label="You added">
+            <Markdown text={group.text} />
+          </div>
         ) : (
           <CallList key={key} running={group.calls.filter((call) => isOpenCall(whole(call, activities))).length} count={group.calls.length}>
             {group.calls.map((call) => (
@@ -44,7 +48,10 @@ export function AnswerText({
   ));
 }
 
-type Group = { readonly kind: 'reasoning'; readonly reasoning: Reasoning } | { readonly kind: 'calls'; readonly calls: TurnCall[] };
+type Group =
+  | { readonly kind: 'reasoning'; readonly reasoning: Reasoning }
+  | { readonly kind: 'calls'; readonly calls: TurnCall[] }
+  | Pick<GivenMessage, 'kind' | 'text'>;
 
 /** Joins consecutive calls. */
 function groupsOf(items: readonly TurnItem[]): readonly Group[] {
@@ -52,6 +59,7 @@ function groupsOf(items: readonly TurnItem[]): readonly Group[] {
   for (const item of items) {
     const last = groups.at(-1);
     if (item.kind === 'reasoning') groups.push({ kind: 'reasoning', reasoning: item });
+    else if (item.kind === 'given') groups.push(item);
     else if (last?.kind === 'calls') last.calls.push(item);
     else groups.push({ kind: 'calls', calls: [item] });
   }

@@ -4,8 +4,9 @@ import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { AgentBadge } from '../../ui/agent-badge.tsx';
 import { PageLink } from '../../ui/link.tsx';
-import { Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
+import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { ContextTree } from './context-tree.tsx';
 import { type ConversationAction, ConversationDialog, titleOf } from './conversation-dialogs.tsx';
 import { exportConversation } from './export-conversation.ts';
@@ -89,7 +90,7 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
       {error !== undefined && <Failure error={error} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       <p className="facts-line">
-        <Badge>{session.agentId}</Badge>
+        <AgentBadge agentId={session.agentId} />
         <span className="mono">{session.sessionKey}</span>
         <span>{plural(total, 'message')}</span>
         <span>{count(session.totalTokens)} tokens</span>

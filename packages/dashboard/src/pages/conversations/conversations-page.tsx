@@ -3,6 +3,7 @@ import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago, count, dateTime, plural } from '../../data/format.ts';
 import { useSettled } from '../../data/use-settled.ts';
+import { AgentBadge } from '../../ui/agent-badge.tsx';
 import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Icon } from '../../ui/icon.tsx';
@@ -150,7 +151,7 @@ function ConversationRow({
       <div className="row-facts">
         {source !== 'chat' && <Badge tone="accent">{sourceLabels[source]}</Badge>}
         {shelf !== undefined && <Badge>{shelf === 'pinned' ? 'Pinned' : 'Archived'}</Badge>}
-        <Badge>{agentId}</Badge>
+        <AgentBadge agentId={agentId} />
         <span>{plural(messageCount, 'message')}</span>
         <span>{count(totalTokens)} tokens</span>
         <time dateTime={new Date(updatedAt).toISOString()} title={dateTime(updatedAt)}>

@@ -3,8 +3,9 @@ import type { ReactNode } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { AgentBadge } from '../../ui/agent-badge.tsx';
 import { PageLink } from '../../ui/link.tsx';
-import { Badge, Failure, Skeleton } from '../../ui/parts.tsx';
+import { Failure, Skeleton } from '../../ui/parts.tsx';
 
 type Hit = Extract<Result<'session.search'>, { mode: 'search' }>['results'][number];
 const limit = 50;
@@ -39,7 +40,7 @@ export function FoundMessages({ query, agentId }: { readonly query: string; read
                 </p>
               </div>
               <div className="row-facts">
-                <Badge>{hit.agentId}</Badge>
+                <AgentBadge agentId={hit.agentId} />
                 <span>{`${hit.role}, message ${count(hit.seq)}`}</span>
                 <time dateTime={new Date(hit.timestamp).toISOString()} title={dateTime(hit.timestamp)}>
                   {ago(hit.timestamp)}
