@@ -104,7 +104,7 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await page.waitForURL(/\/chat\/cv_/);
     await page.reload();
     await answer.getByText('It is empty.').waitFor();
-    expect(await order()).toEqual(['I look at the folder.', 'exec', 'It is empty.']);
+    expect(await order()).toEqual([expect.stringMatching(/^Thought for/), 'I look at the folder.', 'exec', 'It is empty.']);
     await answer.getByText('exec', { exact: true }).click();
     await answer.getByRole('region', { name: 'Result of exec' }).getByText('line 4').waitFor();
     await answer.getByText(/Done in \d+ s/).waitFor();
@@ -227,6 +227,79 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     expect(complaints).toEqual([]);
   });
 
+  test('a running answer takes a message, which stays in its place with the reasoning after a reload', async () => {
+    product.provider.queue(
+      {
+        reasoning: ['I read everything first.'],
+        text: 'The whole year: ',
+        toolCalls: [call('one', 'exec', { argv: ['sh', '-c', 'echo slow; sleep 3'] })],
+      },
+      { text: 'The last quarter: 42.' },
+    );
+    await using session = await logIn();
+    const { page, complaints } = session;
+    const field = page.getByRole('textbox', { name: 'Message' });
+    const answer = answers(page);
+    await ask(page, 'Sum it up');
+    await answer.getByText('exec', { exact: true }).waitFor();
+    await field.fill('Only the last quarter');
+    await field.press('Enter');
+    await page.getByRole('list', { name: 'Queued messages' }).getByRole('button', { name: 'Steer' }).click();
+    await answer.getByText('The last quarter: 42.').waitFor();
+    const order = async (): Promise<readonly string[]> =>
+      (await answer.innerText()).split('\n').filter((line) => /^Thought|^The |^exec|^Only/.test(line));
+    const shown = [expect.stringMatching(/^Thought for/), 'The whole year:', 'exec', 'Only the last quarter', 'The last quarter: 42.'];
+    await expect.poll(order).toEqual(shown);
+    expect(await page.getByRole('list', { name: 'Queued messages' }).count()).toBe(0);
+    await page.waitForURL(/\/chat\/cv_/);
+    await page.reload();
+    await answer.getByText('The last quarter: 42.').waitFor();
+    expect(await order()).toEqual(shown);
+    await answer.getByText(/^Thought for/).click();
+    await answer.getByText('I read everything first.').waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('an agent is shown by its name with its system prompt, a model with its effort, chats by tags, and prompts by /', async () => {
+    await product.call('agents.create', { agentId: 'keeper', config: { name: 'Lighthouse keeper', instructions: 'Speak of the sea.' } });
+    await product.call('config.set', { path: 'providers.local.models[0].reasoning', value: true, confirm: true });
+    await using session = await logIn();
+    const { page, complaints } = session;
+    const field = page.getByRole('textbox', { name: 'Message' });
+    await page.getByRole('combobox', { name: 'Agent' }).selectOption({ label: 'Lighthouse keeper' });
+    await page.getByRole('button', { name: 'System prompt of Lighthouse keeper' }).click();
+    await page.getByRole('region', { name: 'System prompt' }).getByText('Speak of the sea.').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Model: that of the agent' }).click();
+    await page.getByRole('combobox', { name: 'Effort' }).selectOption('High effort');
+    await page.getByRole('button', { name: 'Model: that of the agent, high effort' }).waitFor();
+    // A prompt is saved, and inserted by its name.
+    await field.fill('/prompts');
+    await field.press('Enter');
+    await page.getByRole('button', { name: 'New prompt' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('tides');
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('When is high tide today?');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('list', { name: 'Saved prompts' }).getByText('/tides').waitFor();
+    await page.keyboard.press('Escape');
+    await field.pressSequentially('/tid');
+    await page.getByRole('option', { name: /tides/ }).waitFor();
+    await field.press('Enter');
+    await expect.poll(() => field.inputValue()).toBe('When is high tide today?');
+    await field.press('Enter');
+    await page.getByRole('article', { name: 'Lighthouse keeper' }).waitFor();
+    await page.waitForURL(/\/chat\/cv_/);
+    expect(product.provider.requests.at(-1)?.body).toMatchObject({ reasoning_effort: 'high' });
+    const list = page.getByRole('complementary', { name: 'Conversations' });
+    await list.getByRole('button', { name: /^Change .*high tide/ }).click();
+    await page.getByRole('textbox', { name: 'Tags' }).fill('sea, plans');
+    await page.getByRole('button', { name: 'Save tags' }).click();
+    await list.getByText(/Lighthouse keeper · .*#plans · #sea/).waitFor();
+    await list.getByRole('combobox', { name: 'Tag' }).selectOption('#sea');
+    await expect.poll(() => list.getByRole('listitem').count()).toBe(1);
+    expect(complaints).toEqual([]);
+  });
+
   test('opens pages and pictures next to the chat, without network, with their versions', async () => {
     const html = (body: string) => ['```html\n<!doctype html><title>Clock</title>', body, '\n```\n'];
     product.provider.queue(
@@ -277,7 +350,7 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await page.getByRole('button', { name: 'Open', exact: true }).click();
     await page.getByRole('complementary', { name: 'Artifact A' }).waitFor();
     await page.getByRole('textbox', { name: 'Message' }).pressSequentially('/');
-    await page.getByRole('option').first().waitFor();
+    await page.getByRole('listbox', { name: 'Completions' }).getByRole('option').first().waitFor();
     expect(await findingsInBothSchemes(page)).toEqual([]);
   });
 });

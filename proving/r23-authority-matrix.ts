@@ -497,6 +497,8 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
     case 'session.fork':
     case 'session.suggest_title':
       return { sessionKey: target.sessionKey };
+    case 'session.steer':
+      return { sessionKey: target.sessionKey, message: 'x' };
     case 'session.update':
       return { sessionKey: target.sessionKey, shelf: 'list' };
     case 'memory.delete':

@@ -132,7 +132,9 @@ export const agent = {
       z.strictObject({
         agentId: AgentId,
         agentName: z.string(),
-        parts: z.array(z.strictObject({ text: z.string(), tokens: z.int().min(0).describe('Estimated.') })).describe('In order, the stable ones first.'),
+        parts: z
+          .array(z.strictObject({ text: z.string(), tokens: z.int().min(0).describe('Estimated.') }))
+          .describe('In order, the stable ones first.'),
         tools: z.array(z.string()).describe('Names of the offered tools.'),
       }),
     errors: ['not_found', 'precondition_failed'],

@@ -22,7 +22,8 @@ export const prompts = {
     scope: 'rpc',
     risk: 'read',
     summary: "Lists the caller's saved prompts by name.",
-    description: 'Prompts belong to a person, whichever of its tokens saved them; administrators do not see those of others. For people, not for agents.',
+    description:
+      'Prompts belong to a person, whichever of its tokens saved them; administrators do not see those of others. For people, not for agents.',
     params: () => z.strictObject({}),
     result: () => z.strictObject({ prompts: z.array(SavedPrompt()) }),
     errors: ['denied'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { namesOf } from './agent-names.ts';
 
-test('agents are shown by their names; equal names are told apart, and the usual one says nothing', () => {
+test('agents are shown by their names; equal names have their ids next to them, and the usual one is not shown', () => {
   const names = namesOf([
     { id: 'default', name: 'Gate' },
     { id: 'ops', name: 'Olga' },

@@ -3,13 +3,13 @@ import { useSession } from './context.ts';
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store, useStore } from './store.ts';
 
-/** Names of agents by their ids, of those that have one of their own. */
+/** Names of agents by their ids, of those that were named. */
 export type AgentNames = ReadonlyMap<string, string>;
 
 /** The name of agents whose configuration names none. */
 const unnamed = 'Gate';
 
-/** Returns what agents are shown as: agents of the same name are told apart by their ids. */
+/** Returns what agents are shown as: agents of the same name have their ids next to them. */
 export function namesOf(agents: readonly { readonly id: string; readonly name: string }[]): AgentNames {
   const named = agents.filter(({ name }) => name !== unnamed);
   const isShared = (name: string): boolean => named.filter((one) => one.name === name).length > 1;

@@ -98,7 +98,7 @@ export class ChatStore {
     if (ref !== undefined) chooseModel(ref, { model, effort });
   }
 
-  /** Gives a queued message to the running turn. It stays in the queue until the turn has taken it. */
+  /** Passes a queued message to the running turn. It stays in the queue until the turn has taken it. */
   async give(thread: Store<Thread>, key: string): Promise<void> {
     const { queue, agentId, sessionKey, ref } = thread.get();
     const message = queue.find((one) => one.key === key);

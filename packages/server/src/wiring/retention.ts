@@ -1,7 +1,13 @@
 import { oldestCall, pruneCalls } from '../features/access/budgets/usage/past-store.ts';
 import { oldestPart } from '../features/channels/delivery/store.ts';
 import { oldestMessage, pruneMessages } from '../features/channels/messages/store.ts';
-import { oldestArchive, oldestRunConversation, pruneArchives } from '../features/conversations/sessions/changes/retention-store.ts';
+import {
+  oldestArchive,
+  oldestReasoning,
+  oldestRunConversation,
+  pruneArchives,
+  pruneReasoning,
+} from '../features/conversations/sessions/changes/retention-store.ts';
 import type { Recordings } from '../features/environment/browser/recording/recordings.ts';
 import { oldestTurn, pruneTurns } from '../features/conversations/turns/store.ts';
 import { oldestAudit, pruneAudit } from '../features/operations/observability/audit-store.ts';
@@ -58,6 +64,12 @@ export function keptRecords({ db, config, ...deps }: KeptDeps): readonly KeptRec
       days: () => config.current.archiveDays,
       prune: (due) => db.write(pruneArchives, due),
       oldest: () => db.read(oldestArchive, undefined),
+    },
+    {
+      name: 'reasoning',
+      days: () => config.current.reasoningDays,
+      prune: (due) => db.write(pruneReasoning, due),
+      oldest: () => db.read(oldestReasoning, undefined),
     },
     {
       name: 'traces',

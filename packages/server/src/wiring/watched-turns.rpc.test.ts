@@ -157,7 +157,7 @@ test('session.stop ends the running turn of a conversation that the caller may u
   await expect(server.client.call('session.stop', { sessionKey: 'no:where' })).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('session.steer gives a message to the running turn, which continues with it', async () => {
+test('session.steer passes a message to the running turn, which continues with it', async () => {
   const address = { sessionKey: 'steer:one' };
   const steer = (message: string) => server.client.call('session.steer', { ...address, message });
   await expect(steer('Nobody works')).rejects.toMatchObject({ code: 'precondition_failed' });

@@ -3,7 +3,7 @@ import { describeError } from '../../data/errors.ts';
 import { plural } from '../../data/format.ts';
 import { Button, IconButton } from '../../ui/parts.tsx';
 
-/** Lists the messages that are sent after the running answer, or given to it. */
+/** Lists the messages that are sent after the running answer, or passed to it. */
 export function QueueList({
   queue,
   running,
@@ -14,7 +14,7 @@ export function QueueList({
   readonly queue: readonly QueuedMessage[];
   readonly running: boolean;
   readonly onSendNow: (key: string) => void;
-  /** Gives the message to the running turn. */
+  /** Passes the message to the running turn. */
   readonly onGive: (key: string) => void;
   readonly onRemove: (message: QueuedMessage) => void;
 }) {

@@ -8,15 +8,9 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { deletePrompt, listPrompts, savePrompt } from './store.ts';
 
 /** The prompts that people save to use them again. */
-export function createPrompts({
-  db,
-  bus,
-  clock,
-}: {
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly clock: Clock;
-}): { readonly methods: HandlersOf<`prompts.${'list' | 'save' | 'delete'}`> } {
+export function createPrompts({ db, bus, clock }: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock }): {
+  readonly methods: HandlersOf<`prompts.${'list' | 'save' | 'delete'}`>;
+} {
   /** Returns the owner of the prompts of a call. */
   function personOf(call: CallContext): string {
     if (call.agentCaller !== undefined) throw new AppError('denied', 'Saved prompts are for people, not for agents');

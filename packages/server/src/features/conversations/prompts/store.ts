@@ -37,12 +37,15 @@ const count = query<OfOwner, { total: number }>(({ db, sql, p }) =>
 );
 
 /** Saves or replaces a prompt. Throws `precondition_failed` beyond the limit. */
-export const savePrompt = operation('prompts.save', async (tx, { audit, ...row }: OfOwner & PromptRow & { readonly audit: AuditRow }): Promise<void> => {
-  await tx.run(upsert, row);
-  const { total } = (await tx.get(count, { principalId: row.principalId })) ?? { total: 0 };
-  if (total > maxPrompts) throw new AppError('precondition_failed', `A person has at most ${maxPrompts} prompts; delete one first`);
-  await appendAudit(tx, audit);
-});
+export const savePrompt = operation(
+  'prompts.save',
+  async (tx, { audit, ...row }: OfOwner & PromptRow & { readonly audit: AuditRow }): Promise<void> => {
+    await tx.run(upsert, row);
+    const { total } = (await tx.get(count, { principalId: row.principalId })) ?? { total: 0 };
+    if (total > maxPrompts) throw new AppError('precondition_failed', `A person has at most ${maxPrompts} prompts; delete one first`);
+    await appendAudit(tx, audit);
+  },
+);
 
 const remove = query<OfOwner & Pick<PromptRow, 'name'>>(({ db, p }) =>
   db.deleteFrom('savedPrompt').where('principalId', '=', p('principalId')).where('name', '=', p('name')),

@@ -154,5 +154,7 @@ export const sessionMigrations: readonly Migration[] = [
   },
   // Reasoning that was streamed before an answer, for people who read it.
   { id: '391-message-reasoning', up: [`ALTER TABLE message ADD COLUMN reasoning_json TEXT`] },
+  // Retention alone reads it.
+  { id: '393-reasoning-times', up: [`CREATE INDEX message_reasoned ON message (created_at_ms) WHERE reasoning_json IS NOT NULL`] },
   { id: '203-attached-media', up: [`CREATE INDEX message_attached ON message (id) WHERE attachments_json IS NOT NULL`] },
 ];

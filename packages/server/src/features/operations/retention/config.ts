@@ -9,6 +9,7 @@ export const RetentionConfig = z.strictObject({
   ),
   auditDays: days(90, 36_500, 730).describe('Days until entries of the audit are deleted.'),
   archiveDays: days(1, 3_650, 90).describe('Days until the archive of a deleted conversation is deleted.'),
+  reasoningDays: days(1, 3_650, 90).describe('Days until the reasoning that is stored with an answer is deleted; the answer stays.'),
   maxTraces: z
     .int()
     .min(1_000)

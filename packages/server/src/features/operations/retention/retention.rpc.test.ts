@@ -133,6 +133,21 @@ test('deletes what is older than configured, and reports stay the same', async (
   await (await start())[Symbol.asyncDispose]();
   for (const ageDays of [790, 500, 100, 40, 1]) await addRecords(ageDays);
   for (const [n, ageDays] of [10, 40, 41, 42, 0].entries()) await addTrace(ageDays, n, n === 3 ? 'root-1' : null);
+  // Old reasoning is deleted, its message is not.
+  const [kept] = await sql(
+    homeDir,
+    `INSERT INTO conversation (ref, tenant_id, agent_id, principal_id, kind, session_key, last_seq, message_count, turn_count, step_count, tool_call_count,
+       input_tokens, output_tokens, cost_nano, created_at_ms, updated_at_ms, indexed_seq)
+     VALUES ('cv_chat', 'local', 'default', 'p', 'dm', 'p:desk', 2, 2, 1, 1, 0, 10, 1, 0, 1, 1, 2) RETURNING id`,
+  );
+  for (const [seq, ageDays] of [100, 80].entries())
+    await sql(
+      homeDir,
+      `INSERT INTO message (conversation_id, seq, turn_id, role, content, reasoning_json, created_at_ms) VALUES (?, ?, 'tn', 'assistant', 'Yes', '{"text":"So"}', ?)`,
+      Number(kept?.['id']),
+      seq + 1,
+      startMs - ageDays * dayMs,
+    );
   await sql(
     homeDir,
     `INSERT INTO root_run (id, agent_id, principal_id, origin, profile, evicted, state, open_runs, open_graphs, open_scripts, completed_runs, failed_runs,
@@ -148,8 +163,9 @@ test('deletes what is older than configured, and reports stay the same', async (
   await expect.poll(() => count('model_call', 'rolled_up = 0')).toBe(0);
   const before = await reports(server);
   expect(before.map(({ totals }) => totals.calls)).toEqual([3, 1]);
-  await pass(server, async () => (await count('conversation')) === 1);
-  expect(await counts()).toEqual({ turns: 3, calls: 3, audit: 4, archives: 2, conversations: 1, messages: 1 });
+  await pass(server, async () => (await count('conversation')) === 2);
+  expect(await counts()).toEqual({ turns: 3, calls: 3, audit: 4, archives: 2, conversations: 2, messages: 3 });
+  expect(await sql(homeDir, 'SELECT seq FROM message WHERE reasoning_json IS NOT NULL')).toEqual([{ seq: 2 }]);
   expect(await reports(server)).toEqual(before);
   // The oldest belongs to a root run that is active.
   expect(await telemetrySql(homeDir, 'SELECT seq FROM trace_record ORDER BY seq')).toEqual([{ seq: 1 }, { seq: 4 }, { seq: 5 }]);
@@ -159,6 +175,7 @@ test('deletes what is older than configured, and reports stay the same', async (
     ['turns', 400, 2],
     ['audit', 730, 1],
     ['archives', 90, 3],
+    ['reasoning', 90, 1],
     ['traces', 30, 2],
     ['channelMessages', 30, 0],
     ['channelDeliveries', 30, 0],

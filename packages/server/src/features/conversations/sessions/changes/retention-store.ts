@@ -24,6 +24,38 @@ const oldest = query<object, { atMs: number }>(({ db }) => db.selectFrom('sessio
 /** Returns when the oldest archive that is kept was made. */
 export const oldestArchive = operation('sessions.oldestArchive', async (tx): Promise<number | undefined> => (await tx.get(oldest, {}))?.atMs);
 
+const oldReasoning = query<Limit, { id: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('message')
+    .select('id')
+    .where(sql<boolean>`reasoning_json IS NOT NULL`)
+    .where('createdAtMs', '<', p('beforeMs'))
+    .orderBy('createdAtMs')
+    .limit(p('limit')),
+);
+
+/** Removes the reasoning of some messages that are older than a time; returns of how many. The messages stay. */
+export const pruneReasoning = operation('sessions.pruneReasoning', async (tx, due: Limit): Promise<number> => {
+  const ids = (await tx.all(oldReasoning, due)).map(({ id }) => id);
+  if (ids.length > 0) await tx.build((db) => db.updateTable('message').set({ reasoningJson: null }).where('id', 'in', ids));
+  return ids.length;
+});
+
+const firstReasoning = query<object, { atMs: number }>(({ db, sql }) =>
+  db
+    .selectFrom('message')
+    .select('createdAtMs as atMs')
+    .where(sql<boolean>`reasoning_json IS NOT NULL`)
+    .orderBy('createdAtMs')
+    .limit(1),
+);
+
+/** Returns the time of the oldest message that has its reasoning. */
+export const oldestReasoning = operation(
+  'sessions.oldestReasoning',
+  async (tx): Promise<number | undefined> => (await tx.get(firstReasoning, {}))?.atMs,
+);
+
 const oldestUse = query<object, { atMs: number }>(({ db, sql }) =>
   db
     .selectFrom('conversation')
@@ -58,4 +90,4 @@ export const attachedMedia = operation('sessions.attachedMedia', async (tx, { af
   return { mediaIds, nextId: rows.length < attachedAtOnce ? undefined : rows.at(-1)?.id };
 });
 
-export const sessionRetentionOperations = [attachedMedia, pruneArchives, oldestArchive, oldestRunConversation];
+export const sessionRetentionOperations = [attachedMedia, pruneArchives, oldestArchive, pruneReasoning, oldestReasoning, oldestRunConversation];

@@ -7,7 +7,7 @@ interface WaitingMessage {
   readonly refuse: (error: Error) => void;
 }
 
-/** Messages that wait for the next step of a turn at the same time. */
+/** Maximum number of messages that are pending for one turn. */
 const maxWaiting = 10;
 
 /** Messages of a person to a running turn. They live in memory, like a turn that belongs to a request. */
