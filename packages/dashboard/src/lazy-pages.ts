@@ -63,6 +63,7 @@ export const MadeFilesOfTurn = lazy(async () => ({ default: (await lazyPages.fil
 export const MediaPage = lazy(async () => ({ default: (await lazyPages.files()).MediaPage }));
 export const MemoryPage = lazy(async () => ({ default: (await lazyPages.memory()).MemoryPage }));
 export const Palette = lazy(async () => ({ default: (await lazyPages.palette()).Palette }));
+export const ModelSelects = lazy(async () => ({ default: (await lazyPages.conversation()).ModelSelects }));
 export const PromptsDialog = lazy(async () => ({ default: (await lazyPages.conversation()).PromptsDialog }));
 export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
 export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));

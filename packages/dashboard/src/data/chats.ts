@@ -42,6 +42,8 @@ export class ChatStore {
   readonly #loading = new Map<Store<Thread>, Promise<void>>();
   /** Messages that running turns were asked to take. */
   readonly #giving = new Map<Store<Thread>, Map<string, { readonly giving: Promise<void>; readonly withdrawal: AbortController }>>();
+  /** Threads whose answer lacks a message that its turn has taken. */
+  readonly #outdated = new Set<Store<Thread>>();
   /** What shows the running turns. */
   readonly #hearing = new Map<Store<Thread>, (event: TurnEvent) => void>();
   readonly #unsent = new UnsentMessages();
@@ -113,7 +115,10 @@ export class ChatStore {
       .then(
         () => {
           changeQueued(thread, key, undefined);
-          this.#hearing.get(thread)?.({ kind: givenKind, payload: { agentId, sessionKey, conversationRef: ref, text: message.text } });
+          const hear = this.#hearing.get(thread);
+          // The answer may be complete before this reply arrives.
+          if (hear === undefined) this.#outdated.add(thread);
+          else hear({ kind: givenKind, payload: { agentId, sessionKey, conversationRef: ref, text: message.text } });
         },
         // A turn that has ended meanwhile leaves it in the queue, as the next message.
         (error: unknown) => changeQueued(thread, key, { giving: undefined, refused: isOver(error) ? undefined : error }),
@@ -235,7 +240,9 @@ export class ChatStore {
     await Promise.all([...(this.#giving.get(thread)?.values() ?? [])].map(({ giving }) => giving));
     this.#running.delete(thread);
     changeThread(thread, { running: false });
-    if (thread.get().ref === undefined) await this.#findRef(thread);
+    const { ref } = thread.get();
+    if (ref === undefined) await this.#findRef(thread);
+    else if (this.#outdated.delete(thread)) await this.#load(thread, ref);
     else await this.#completeCalls(thread);
     // A message that was written after a failure may not make sense any more.
     if (thread.get().messages.at(-1)?.state !== 'failed') await this.#sendNext(thread);
@@ -258,11 +265,11 @@ export class ChatStore {
     };
   }
 
-  /** Adds arguments and whole results to the calls of the last answer: the events of a turn have neither. */
+  /** Adds to the last answer what the events of a turn have not: arguments and whole results of calls, places of given messages. */
   async #completeCalls(thread: Store<Thread>): Promise<void> {
     const { ref, messages } = thread.get();
     const answer = messages.at(-1);
-    if (ref === undefined || answer === undefined || !answer.items.some(({ kind }) => kind === 'call')) return;
+    if (ref === undefined || answer === undefined || !answer.items.some(({ kind }) => kind !== 'reasoning')) return;
     try {
       const { messages: stored } = await this.#loadNewest(ref);
       const last = stored.findLast(({ role }) => role === 'assistant');

@@ -75,3 +75,19 @@ test('text and reasoning that arrive while a call runs precede it', () => {
   const ended = withEvent(late, { kind: 'tool:finished', payload: { ...about, outcome: 'ok' } }, 12, 4);
   expect(withText(ended, 20, 5).at(-1)).toMatchObject({ at: 12 });
 });
+
+test('a message that the turn was given is shown where the stored turn has it', () => {
+  const live = play([
+    ['message:thinking', { delta: 'First' }, 0],
+    ['tool:started', about, 10],
+    ['tool:finished', { ...about, outcome: 'ok' }, 10],
+    ['message:thinking', { delta: 'Then' }, 10],
+    ['given', { text: 'Shorter' }, 30],
+  ]);
+  expect(live.at(-1)).toEqual({ kind: 'given', text: 'Shorter', at: 30 });
+  const [, call] = live;
+  if (call?.kind !== 'call') throw new Error('no call');
+  const stored = [{ ...call, result: 'done' }, { kind: 'given', text: 'Shorter', at: 10 } as const];
+  const shape = withStored(live, stored).map((item) => (item.kind === 'call' ? item.callId : item.text));
+  expect(shape).toEqual(['First', 'one', 'Shorter', 'Then']);
+});

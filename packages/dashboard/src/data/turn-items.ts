@@ -147,21 +147,23 @@ export function endReasoning(items: readonly TurnItem[], nowMs: number): readonl
 }
 
 /**
- * Adds what only the stored turn has: arguments, whole results, and calls that were refused before they began. Everything else keeps its
- * place among them.
+ * Adds what only the stored turn has: arguments, whole results, calls that were refused before they began, and the places of messages that
+ * it was given. Reasoning keeps its place among them.
  */
 export function withStored(items: readonly TurnItem[], stored: readonly TurnItem[]): readonly TurnItem[] {
-  const left = [...items];
+  const left = items.filter(({ kind }) => kind !== 'given');
   const result: TurnItem[] = [];
-  for (const call of stored) {
-    if (call.kind !== 'call') continue;
-    const at = left.findIndex((item) => item.kind === 'call' && item.callId === call.callId);
+  for (const one of stored) {
+    if (one.kind === 'reasoning') continue;
+    const at = one.kind === 'call' ? left.findIndex((item) => item.kind === 'call' && item.callId === one.callId) : -1;
     const live = left[at];
-    const before = left.splice(0, live === undefined ? countWhile(left, (item) => item.kind !== 'call' && item.at < call.at) : at + 1);
-    result.push(...before.filter(({ kind }) => kind !== 'call'));
-    result.push(live?.kind === 'call' ? { ...live, at: call.at, arguments: call.arguments, result: call.result ?? live.result } : call);
+    const before = left.splice(0, live === undefined ? countWhile(left, (item) => item.kind === 'reasoning' && item.at < one.at) : at + 1);
+    result.push(...before.filter(({ kind }) => kind === 'reasoning'));
+    result.push(
+      one.kind === 'call' && live?.kind === 'call' ? { ...live, at: one.at, arguments: one.arguments, result: one.result ?? live.result } : one,
+    );
   }
-  return [...result, ...left.filter(({ kind }) => kind !== 'call')];
+  return [...result, ...left.filter(({ kind }) => kind === 'reasoning')];
 }
 
 function countWhile(items: readonly TurnItem[], check: (item: TurnItem) => boolean): number {

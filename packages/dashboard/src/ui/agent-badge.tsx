@@ -1,8 +1,13 @@
-import { useAgentName } from '../data/agent-names.ts';
+import { useSession } from '../data/context.ts';
+import { useStore } from '../data/store.ts';
 import { Badge } from './parts.tsx';
 
 /** The name of an agent, with its id as a tooltip. */
 export function AgentBadge({ agentId }: { readonly agentId: string }) {
-  const name = useAgentName()(agentId);
-  return <span title={name === agentId ? undefined : agentId}>{<Badge>{name}</Badge>}</span>;
+  const name = useStore(useSession().agentNames).get(agentId);
+  return (
+    <span title={name === undefined ? undefined : agentId}>
+      <Badge>{name ?? agentId}</Badge>
+    </span>
+  );
 }

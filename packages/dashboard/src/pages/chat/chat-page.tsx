@@ -196,7 +196,7 @@ function ThreadView({
       {dialog !== undefined && (
         <Suspense fallback={null}>
           {dialog === 'prompt' ? (
-            <SystemPromptDialog agentId={state.agentId} onClose={() => setDialog(undefined)} />
+            <SystemPromptDialog agentId={state.agentId} name={agentName(state.agentId)} onClose={() => setDialog(undefined)} />
           ) : (
             <PromptsDialog
               onUse={(text) => {
@@ -208,13 +208,17 @@ function ThreadView({
           )}
         </Suspense>
       )}
-      <QueueList
-        queue={state.queue}
-        running={running}
-        onSendNow={(key) => void chats.sendNow(thread, key)}
-        onGive={(key) => void chats.give(thread, key)}
-        onRemove={({ key }) => chats.unqueue(thread, key)}
-      />
+      {state.queue.length > 0 && (
+        <Suspense fallback={null}>
+          <QueueList
+            queue={state.queue}
+            running={running}
+            onSendNow={(key) => void chats.sendNow(thread, key)}
+            onGive={(key) => void chats.give(thread, key)}
+            onRemove={({ key }) => chats.unqueue(thread, key)}
+          />
+        </Suspense>
+      )}
       <Composer
         key={round}
         commands={commands}

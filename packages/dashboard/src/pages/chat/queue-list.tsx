@@ -18,7 +18,6 @@ export function QueueList({
   readonly onGive: (key: string) => void;
   readonly onRemove: (message: QueuedMessage) => void;
 }) {
-  if (queue.length === 0) return null;
   return (
     <ul className="queue" aria-label="Queued messages">
       {queue.map((message) => (

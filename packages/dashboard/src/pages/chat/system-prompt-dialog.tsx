@@ -1,4 +1,3 @@
-import { useAgentName } from '../../data/agent-names.ts';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -9,9 +8,17 @@ import { Failure, Skeleton } from '../../ui/parts.tsx';
 import { revealedText } from '../../ui/revealed.ts';
 
 /** What the model of a conversation with the agent gets before its messages. */
-export function SystemPromptDialog({ agentId, onClose }: { readonly agentId: string; readonly onClose: () => void }) {
+export function SystemPromptDialog({
+  agentId,
+  name,
+  onClose,
+}: {
+  readonly agentId: string;
+  /** What the agent is shown as. */
+  readonly name: string;
+  readonly onClose: () => void;
+}) {
   const { client } = useSession();
-  const name = useAgentName()(agentId);
   const { data, error, reload } = useLoad(['agent.getPrompt', agentId], (signal) => client.call('agent.getPrompt', { agentId }, { signal }));
   const text = data?.parts.map((part) => part.text).join('\n\n') ?? '';
   return (
