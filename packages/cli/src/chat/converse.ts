@@ -5,7 +5,7 @@ import { describeFailure } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderDuration } from '../render/table.ts';
-import { type Conversation, StatelessConversation, stopTurn } from './conversation.ts';
+import { type Conversation, type KeptConversation, StatelessConversation, stopTurn } from './conversation.ts';
 import { followConversations, type LiveEvent } from './live.ts';
 import { type ChatState, completeSlash, runSlash, shortHelp, showLast } from './slash.ts';
 import { ruleText } from './rule-text.ts';
@@ -77,6 +77,7 @@ class Chat {
       isOver: false,
     };
     view.onStop = () => this.#stop();
+    view.onMessage = (text) => this.#steer(text);
     view.complete = (before) => completeSlash(before, this.#state);
   }
 
@@ -193,6 +194,26 @@ class Chat {
       await stopTurn(this.#conversation);
     } catch (error) {
       this.#fail(error);
+    }
+  }
+
+  /** Returns true for a message to the running answer. */
+  #steer(text: string): boolean {
+    const message = /^\s*\/steer\s+(\S[^]*)$/.exec(text)?.[1];
+    const { kept } = this.#conversation;
+    if (message === undefined || kept === undefined || this.#running === undefined) return false;
+    void this.#passOn(message.trim(), kept);
+    return true;
+  }
+
+  async #passOn(message: string, { address }: KeptConversation): Promise<void> {
+    try {
+      await this.#client.call('session.steer', { ...address, message });
+      this.#view.note(`The agent has your message: ${plainText(shorten(message, 80))}`, 'dim');
+    } catch (error) {
+      this.#fail(error);
+      // Nothing that was written is lost.
+      this.#view.restore(message);
     }
   }
 

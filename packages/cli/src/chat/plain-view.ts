@@ -18,7 +18,10 @@ export function createPlainView(io: Io): ChatView {
   };
   reader.on('SIGINT', interrupt);
   const release = io.onInterrupt(interrupt);
-  reader.on('line', (line) => (asked === undefined ? queue.push(line) : asked(line.trim())));
+  reader.on('line', (line) => {
+    if (asked !== undefined) asked(line.trim());
+    else if (!view.onMessage(line)) queue.push(line);
+  });
   reader.on('close', () => {
     asked?.(undefined);
     queue.end();
@@ -41,6 +44,7 @@ export function createPlainView(io: Io): ChatView {
 
   const view: ChatView = {
     onStop: () => false,
+    onMessage: () => false,
     complete: () => [],
     get waiting() {
       return queue.size;

@@ -182,6 +182,30 @@ test('stop and steer: Esc stops the answer, and what was written meanwhile is se
   expect(await historyOf('steer:chat')).toEqual(['user: Explain everything', 'assistant: Begun ', 'user: Be brief', 'assistant: Shorter.']);
 });
 
+test('/steer passes a message to the running answer, and the chat says when none runs', async () => {
+  await using chat = await open(['--session', 'steer:on']);
+  let steps = 0;
+  server.provider.setAnswer(({ body }) => {
+    if (JSON.stringify(body).includes('Only the first')) return { text: 'The first.' };
+    steps += 1;
+    return { text: `Step ${steps}.`, paceMs: 10, toolCalls: [{ id: `s${steps}`, name: 'ls', arguments: `{"path":"${'./'.repeat(steps)}"}` }] };
+  });
+  chat.type(`Look at everything${enter}`);
+  await chat.sees('Step 1.');
+  chat.type(`/steer Only the first${enter}`);
+  await chat.sees('The agent has your message: Only the first');
+  await chat.sees('The first.');
+  server.provider.setAnswer(undefined);
+  const { total } = await server.client.call('session.history', { sessionKey: 'steer:on', limit: 1 });
+  const { messages } = await server.client.call('session.history', { sessionKey: 'steer:on', offset: Math.max(0, total - 2) });
+  expect(messages.map(({ role, content }) => [role, content])).toEqual([
+    ['user', 'Only the first'],
+    ['assistant', 'The first.'],
+  ]);
+  chat.type(`/steer Now?${enter}`);
+  await chat.sees('No answer is running');
+});
+
 test('reasoning passes by and is folded into a line', async () => {
   await using chat = await open(['--session', 'think:chat']);
   server.provider.queue({ reasoning: ['The user greets me. ', 'I greet back.'], text: 'Hello!' });

@@ -34,6 +34,7 @@ function hasRawMode(stdin: Io['stdin']): stdin is RawInput {
 /** A chat on a terminal: what was said scrolls up, an editor with the state above it stays at the bottom. */
 export class ScreenView implements ChatView {
   onStop: () => boolean = () => false;
+  onMessage: (text: string) => boolean = () => false;
   complete: ChatView['complete'] = () => [];
   readonly #io: Io;
   readonly #input: RawInput;
@@ -196,7 +197,7 @@ export class ScreenView implements ChatView {
       this.#history.add(request.text);
       const shown = request.text.split('\n').flatMap((line, at) => this.#wrapped(`${at === 0 ? prompt : '  '}${line}`, 'cyan'));
       this.#print([...shown, '']);
-      this.#queue.push(request.text);
+      if (!this.onMessage(request.text)) this.#queue.push(request.text);
     }
     this.#draw();
   }

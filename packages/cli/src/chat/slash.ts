@@ -82,6 +82,12 @@ const commands: Readonly<Record<string, SlashCommand>> = {
     run: (state, rest) => attach(state, rest),
     complete: ({ io }, rest) => completeFile(io, rest),
   },
+  steer: {
+    usage: '/steer MESSAGE',
+    text: 'passes a message to the running answer, before its next step',
+    needsKept: true,
+    run: ({ view }) => view.note('No answer is running; send it as a message.'),
+  },
   cost: { usage: '/cost', text: 'shows tokens and cost of the conversation', run: (state) => showCost(state) },
   good: { usage: '/good [NOTE]', text: 'marks the last answer', needsKept: true, run: (state, rest) => mark(state, 'good', rest) },
   bad: { usage: '/bad [NOTE]', text: 'marks the last answer', needsKept: true, run: (state, rest) => mark(state, 'bad', rest) },

@@ -23,6 +23,8 @@ export interface ChatView extends Disposable {
   readonly waiting: number;
   /** Called when the person wants the answer to stop; returns whether something was stopped. */
   onStop: () => boolean;
+  /** Called with each message before it is queued; returns true when it is not for the queue. */
+  onMessage: (text: string) => boolean;
   /** Completes the text of a message. */
   complete: (before: string) => Promise<readonly string[]> | readonly string[];
   /** Prints lines of the program. */

@@ -91,6 +91,8 @@ export function createTurns(deps: TurnsDeps): Turns {
     const turn = running.taking(target.ref);
     if (turn === undefined) throw new AppError('precondition_failed', 'No turn in this conversation takes messages now; send it as the next one');
     deps.authority.assertCovers({ ...turn, principalId: target.principalId }, call, 'message');
+    const { agentId, principalId, ref: conversationRef } = target;
+    deps.inspect(message, { source: 'user_input', agentId, principalId, conversationRef, traceId: call.traceId });
     await turn.messages.offer(message, call.signal);
     return target;
   };
