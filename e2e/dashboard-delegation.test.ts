@@ -110,6 +110,11 @@ describe.skipIf(chromiumPath === undefined)('delegation in the dashboard', () =>
       const dialog = page.getByRole('dialog');
       const [one, two] = [await spawn('WAIT one'), await spawn('WAIT two')];
       await openPage(page, 'Runs');
+      await page.getByRole('button', { name: 'Compare' }).click();
+      const compared = dialog.getByRole('table', { name: 'Facts of both runs' });
+      expect(await compared.getByRole('row', { name: /^Task/ }).innerText()).toMatch(/WAIT one\s+WAIT two/);
+      await compared.getByRole('row', { name: /^Tool calls 0 0/ }).waitFor();
+      await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Active' }).click();
       await root(page, one.rootRunId)
         .getByRole('button', { name: /^Evict/ })

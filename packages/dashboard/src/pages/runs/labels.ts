@@ -24,6 +24,9 @@ export const originLabels: Readonly<Record<RootRun['origin'], string>> = {
   background: 'a background task',
 };
 
+/** Returns what a root run is called without a title of its conversation. */
+export const nameOfRoot = ({ task, agentId, origin }: RootRun): string => task ?? `${agentId}, started by ${originLabels[origin]}`;
+
 const endLabels: Readonly<Record<NonNullable<Run['endReason']>, string>> = {
   completed: 'completed',
   failed: 'failed',

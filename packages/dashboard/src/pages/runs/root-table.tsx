@@ -8,7 +8,7 @@ import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
 import { Waiting, WaitingReason } from '../../ui/waiting.tsx';
 import { When } from '../../ui/when.tsx';
-import { originLabels, rootTones, shortId } from './labels.ts';
+import { nameOfRoot, originLabels, rootTones, shortId } from './labels.ts';
 import type { RootRun } from './run-state.ts';
 import { type RunAsked, RunTree } from './run-tree.tsx';
 
@@ -130,10 +130,10 @@ function Task({
   readonly isOpen: boolean;
   readonly onToggle: (rootRunId: string, open: boolean) => void;
 }) {
-  const { rootRunId, agentId, origin, conversationRef, runs, graphs, task, cause, waiting } = root;
+  const { rootRunId, conversationRef, runs, graphs, task, cause, waiting } = root;
   const title = useConversationTitle(conversationRef ?? undefined);
   const id = shortId(rootRunId);
-  const name = task ?? title ?? `${agentId}, started by ${originLabels[origin]}`;
+  const name = task ?? title ?? nameOfRoot(root);
   const counts = [
     runs.open > 0 && `${runs.open} open`,
     runs.completed > 0 && `${runs.completed} completed`,

@@ -8,6 +8,7 @@ import { ExecutionTabs } from '../../ui/execution-tabs.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { BackgroundList } from './background-list.tsx';
+import { CompareDialog } from './compare-dialog.tsx';
 import { GateButton } from './gate-button.tsx';
 import { NamedRun } from './named-run.tsx';
 import { KillRun, RootConfirm } from './run-confirm.tsx';
@@ -18,7 +19,7 @@ import type { RunAgainAsked, RunAsked } from './run-tree.tsx';
 import { SpawnDialog } from './spawn-dialog.tsx';
 import { SteerDialog } from './steer-dialog.tsx';
 
-type Asked = 'spawn' | RunAsked | RunAgainAsked | { readonly action: RootAction; readonly root: RootRun };
+type Asked = 'spawn' | 'compare' | RunAsked | RunAgainAsked | { readonly action: RootAction; readonly root: RootRun };
 
 const pageSize = 50;
 /** Active roots that are expanded automatically; each expanded root costs a request. */
@@ -85,6 +86,8 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
             </button>
           ))}
         </fieldset>
+        <span className="grow" />
+        {data !== undefined && data.runs.length > 1 && <Button onClick={() => setAsked('compare')}>Compare</Button>}
       </div>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {failure !== undefined && <Failure error={failure} />}
@@ -110,6 +113,7 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
         </div>
       )}
       <BackgroundList onDone={setOutcome} onError={setFailure} />
+      {asked === 'compare' && data !== undefined && <CompareDialog roots={data.runs} onClose={close} />}
       {asked === 'spawn' && <SpawnDialog onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'again' in asked && <SpawnDialog initial={asked.again} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'details' && <RunDialog run={asked.run} onClose={close} onAsk={setAsked} />}
