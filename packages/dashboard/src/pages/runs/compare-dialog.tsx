@@ -52,7 +52,7 @@ function Comparison({ before, after }: { readonly before: RootRun; readonly afte
   const steps = first !== undefined && second !== undefined ? diffTexts(stepLines(first), stepLines(second)) : undefined;
   return (
     <>
-      <table className="data-table" aria-label="Facts of both runs">
+      <table className="data-table compared-facts" aria-label="Facts of both runs">
         <thead>
           <tr>
             <th scope="col">Fact</th>
@@ -63,7 +63,7 @@ function Comparison({ before, after }: { readonly before: RootRun; readonly afte
         <tbody>
           {facts.map(([title, factOf]) => {
             const [one, other] = [factOf(before, first), factOf(after, second)];
-            return (
+            return title === 'Cause' && one === '' && other === '' ? null : (
               <tr key={title}>
                 <th scope="row">{title}</th>
                 <td>{one}</td>
