@@ -87,7 +87,10 @@ async function plant(target: Target, make: (place: string) => string): Promise<r
  * Reads pages of the dashboard in a browser, with all that opens on it: what is shown and what the page was sent hold no secret, and, for a
  * token of somebody else, nothing of what the owner wrote and was answered. Returns undefined where there is no browser.
  */
-export async function readDashboard(target: Target, { canaries, random, said, scan, unprovoked, all }: DashboardProof): Promise<ReadDashboard | undefined> {
+export async function readDashboard(
+  target: Target,
+  { canaries, random, said, scan, unprovoked, all }: DashboardProof,
+): Promise<ReadDashboard | undefined> {
   if (chromiumPath === undefined) return undefined;
   const content = createCanaries(random);
   const pages = await plant(target, content.make);

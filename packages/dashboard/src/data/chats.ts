@@ -265,7 +265,7 @@ export class ChatStore {
     };
   }
 
-  /** Adds to the last answer what the events of a turn have not: arguments and whole results of calls, places of given messages. */
+  /** Adds to the last answer what the events of a turn have not: arguments and whole results of calls, where given messages belong. */
   async #completeCalls(thread: Store<Thread>): Promise<void> {
     const { ref, messages } = thread.get();
     const answer = messages.at(-1);

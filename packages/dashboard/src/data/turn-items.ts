@@ -147,8 +147,8 @@ export function endReasoning(items: readonly TurnItem[], nowMs: number): readonl
 }
 
 /**
- * Adds what only the stored turn has: arguments, whole results, calls that were refused before they began, and the places of messages that
- * it was given. Reasoning keeps its place among them.
+ * Adds what only the stored turn has: arguments, whole results, calls that were refused before they began, and the position of messages that
+ * it was given. Reasoning keeps its position among them.
  */
 export function withStored(items: readonly TurnItem[], stored: readonly TurnItem[]): readonly TurnItem[] {
   const left = items.filter(({ kind }) => kind !== 'given');

@@ -71,7 +71,8 @@ function Sources() {
 function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly onRefreshed: () => void }) {
   const { client, admin } = useSession();
   const { busy, error, run } = useAction();
-  const { agentId, name, folder, site, trusted, state, problem, checkedAt, nextCheckAt, files, passages, more, unwatched, failedCount, failed } = source;
+  const { agentId, name, folder, site, trusted, state, problem, checkedAt, nextCheckAt, files, passages, more, unwatched, failedCount, failed } =
+    source;
   return (
     <article className="card" aria-label={`${name} of ${agentId}`}>
       <header className="facts-line">
