@@ -439,7 +439,7 @@ describe.skipIf(chromiumPath === undefined)('delegation in the dashboard', () =>
       await page.getByRole('dialog').getByLabel('Task').pressSequentially('Typed while two hundred others work');
       expect(await page.getByRole('dialog').getByLabel('Task').inputValue()).toBe('Typed while two hundred others work');
       await page.keyboard.press('Escape');
-      expect(await page.locator('.run-row').count()).toBeGreaterThan(20);
+      expect(await page.locator('.run-row').count()).toBeGreaterThanOrEqual(10);
       await openPage(page, 'Graphs');
       await page.getByRole('link', { name: 'Many 19', exact: true }).click();
       await page.getByText('10 of 10 nodes completed').waitFor({ timeout: 60_000 });
