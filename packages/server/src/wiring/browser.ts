@@ -50,6 +50,7 @@ export async function wireBrowser({ building, options, environment, live, core }
       ...basics,
       config,
       engine,
+      processClock: systemClock,
       recordings,
       agents,
       defaultAgentOf: (call) => defaultAgentOf(agents, call.identity),

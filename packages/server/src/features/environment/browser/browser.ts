@@ -1,3 +1,4 @@
+import type { Clock } from '../../../kernel/clock.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { makeFoldersInside, writeFileInside } from '../../../kernel/safe-path.ts';
@@ -21,6 +22,7 @@ export interface BrowserDeps extends Omit<BrowserMethodsDeps, 'browsers' | 'conf
   readonly taints: Pick<FileTaints, 'mark'>;
   readonly engine: BrowserEngine;
   readonly recordings: Recordings;
+  readonly processClock: Clock;
 }
 
 export interface Browser extends AsyncDisposable {

@@ -1,8 +1,10 @@
 import type { BrowserAct } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { type CallContext, ownerOf } from '../../../../kernel/call-context.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
 import type { Core } from '../../../../kernel/core.ts';
+import { settledWithin } from '../../../../kernel/timers.ts';
 import { nextId } from '../../../../kernel/ids.ts';
 import type { BrowserSession } from '../api.ts';
 import type { BrowserConfig } from '../config.ts';
@@ -22,6 +24,8 @@ export interface StepToRecord {
 
 interface RecorderDeps extends Pick<Core, 'clock' | 'log'> {
   readonly config: Pick<Live<BrowserConfig>, 'current'>;
+  /** Programs run in real time, whatever clock the rest uses. */
+  readonly processClock: Clock;
   readonly recordings: Recordings;
   readonly hideSecrets: (text: string) => string;
 }
@@ -38,18 +42,22 @@ interface Current {
   readonly id: string;
   readonly ends: Ends;
   count: number;
+  /** Steps that have begun: what is drawn after the next one is not the page of this one. */
+  begun: number;
   /** Settles when all steps so far are written. */
   written: Promise<void>;
 }
 
 /** Beyond it a recording is continued in another one, so that the oldest part can be deleted. */
 const maxSteps = 500;
+/** Longest wait of a step for the picture of the one before it. */
+const maxWaitMs = 500;
 const maxDetail = 400;
 const maxPictureBytes = 300_000;
 /** Steps between two checks of `browser.recording.maxMb`. */
 const stepsPerCheck = 100;
 
-/** Records the steps in browsers. A step waits only until the one before it is written, so that no picture shows a later page. */
+/** Records the steps in browsers. A step waits a moment until the one before it is written; a picture that comes later is dropped. */
 export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #current = new WeakMap<BrowserSession, Current>();
@@ -64,7 +72,10 @@ export class Recorder {
   async step<T extends object>(session: BrowserSession, call: CallContext, what: StepToRecord, work: () => Promise<T>): Promise<T> {
     const { clock, config } = this.#deps;
     if (!config.current.recording.enabled) return work();
-    await this.#of(session).written;
+    const current = this.#of(session);
+    // A browser that hangs is noticed by the step, not before it.
+    await settledWithin(this.#deps.processClock, maxWaitMs, [current.written]);
+    current.begun += 1;
     const [atMs, sinceMs] = [clock.now(), clock.monotonic()];
     const record = (outcome: { readonly ok: boolean; readonly error?: string; readonly tabId?: string }) => {
       this.#add(session, what, {
@@ -111,7 +122,7 @@ export class Recorder {
     const known = this.#current.get(session);
     if (known !== undefined && known.count < maxSteps) return known;
     const id = nextId('rec', this.#deps.clock.now());
-    const current = { id, session, ends: { text: 0, pictures: 0 }, count: 0, written: known?.written ?? Promise.resolve() };
+    const current = { id, session, ends: { text: 0, pictures: 0 }, count: 0, begun: 0, written: known?.written ?? Promise.resolve() };
     this.#current.set(session, current);
     this.#last.set(session.agentId, current);
     return current;
@@ -123,11 +134,13 @@ export class Recorder {
     const step = current.count;
     const { log, recordings } = this.#deps;
     // Begun now: what is pending for longer may show a later page.
+    const { begun } = current;
     const seen = this.#see(session, what, facts);
     current.written = current.written
       .then(async () => {
         const { jpeg, ...more } = await seen;
-        await recordings.append(session.agentId, current.id, current.ends, { ...facts, ...this.#hidden({ ...facts, ...more }), step }, jpeg);
+        const own = current.begun === begun ? jpeg : undefined;
+        await recordings.append(session.agentId, current.id, current.ends, { ...facts, ...this.#hidden({ ...facts, ...more }), step }, own);
         if (step % stepsPerCheck === 1) await this.#makeCapacity(current.id);
       })
       .catch((error: unknown) => log.warn({ err: error, agentId: session.agentId }, 'Failed to record a step of a browser'));
