@@ -84,7 +84,7 @@ test('what cannot be heard or spoken is said, and the message is answered nevert
   server.provider.setAnswer(() => ({ text: 'Please write.' }));
   telegram.chats.say(ada, '', note);
   await expect.poll(() => said().map(({ text }) => text)).toEqual(['Please write.']);
-  expect(asked(0)).toContain('was not understood: groq answered 500: broken');
+  expect(asked(0)).toContain('was not understood: The provider failed (server)');
   expect(fake.requests.map(({ path }) => path)).toEqual(['/v1/audio/transcriptions', '/v1/audio/speech']);
 });
 

@@ -14,20 +14,25 @@ beforeEach(async () => {
 });
 afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
-/** Holds the first call of an operation: with its output, or before it runs. */
+/** Holds the first call of an operation, with its output or before it runs, and counts how often each has returned. */
 function hold(name: string, when: 'before' | 'after') {
+  const returned = new Map<string, number>();
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   let isArmed = true;
   const around = async ({ operation }: DbCall, run: () => Promise<unknown>): Promise<unknown> => {
-    if (operation !== name || !isArmed) return run();
+    if (operation !== name || !isArmed) {
+      const found = await run();
+      returned.set(operation, (returned.get(operation) ?? 0) + 1);
+      return found;
+    }
     isArmed = false;
     const output = when === 'after' ? await run() : undefined;
     reached.resolve();
     await released.promise;
     return when === 'after' ? output : run();
   };
-  return { db: interceptDb(around, ['write', 'read']), reached: reached.promise, release: released.resolve };
+  return { db: interceptDb(around, ['write', 'read']), reached: reached.promise, release: released.resolve, returned: (one: string) => returned.get(one) ?? 0 };
 }
 
 test('a graph that is cancelled while it is read starts no node', async () => {
@@ -83,7 +88,10 @@ test('a run that begins to wait before its graph listens again pauses the time l
   await held.reached;
   await expect.poll(pending).toHaveLength(1);
   await expect.poll(async () => (await server.client.call('run.list', {})).runs[0]?.waiting?.kind).toBe('approval');
+  const before = held.returned('subagents.waitingOf');
   held.release();
+  // The graph listens again, and reads what began to wait before.
+  await expect.poll(() => held.returned('subagents.waitingOf')).toBeGreaterThan(before);
   for (let n = 0; n < 20; n += 1) {
     clock.advance(60_000);
     expect((await server.view(graphId)).isTerminal).toBe(false);
