@@ -1,8 +1,9 @@
 import { commitTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
 import { pruneConversation } from '../../../packages/server/src/transactions/prune-conversation.ts';
 import { pruneCalls } from '../../../packages/server/src/features/access/budgets/usage/past-store.ts';
-import { pruneArchives } from '../../../packages/server/src/features/conversations/sessions/changes/retention-store.ts';
+import { pruneArchives, pruneReasoning } from '../../../packages/server/src/features/conversations/sessions/changes/retention-store.ts';
 import { keepFeedback } from '../../../packages/server/src/features/conversations/sessions/reading/past-turns/feedback-store.ts';
+import { deletePrompt, savePrompt } from '../../../packages/server/src/features/conversations/prompts/store.ts';
 import { pruneTurns } from '../../../packages/server/src/features/conversations/turns/store.ts';
 import { addResult, addRun, endEvaluation, type EvalRow, interruptRuns } from '../../../packages/server/src/features/operations/evaluation/store.ts';
 import { pruneAudit } from '../../../packages/server/src/features/operations/observability/audit-store.ts';
@@ -167,6 +168,7 @@ const retention: Driver<Round, { readonly audits: number }> = {
       () => writer.write(pruneTurns, { beforeMs, limit }),
       () => writer.write(pruneCalls, { beforeMs, limit }),
       () => writer.write(pruneArchives, { beforeMs, limit }),
+      () => writer.write(pruneReasoning, { beforeMs, limit }),
       () => writer.write(pruneConversation, { ref: names.ref(0), beforeMs }),
       ...(['good', 'bad'] as const).map((rating) => () => {
         const mark = { turnId, rating, note: null, principalId, atMs: atMs + side, audit: names.audit(`mark-${rating}-${side}`) };
@@ -188,6 +190,34 @@ const retention: Driver<Round, { readonly audits: number }> = {
   },
 };
 
+/** Prompts of one person: the same name saved by both, and one that only one of them deletes. */
+const prompts: Driver<Round, { readonly deleted: number }> = {
+  name: 'prompts',
+  async prepare(db, names) {
+    await db.write(savePrompt, { principalId: names.round, name: 'gone', text: 'x', updatedAtMs: atMs, audit: names.audit('prompt') });
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    let deleted = 0;
+    const save = (name: string) => () =>
+      writer.write(savePrompt, { principalId: round, name, text: `${side}`, updatedAtMs: atMs + side, audit: names.audit(`prompt-${name}-${side}`) });
+    await writer.race([
+      save('shared'),
+      save(`own-${side}`),
+      async () => {
+        const isDeleted = await writer.write(deletePrompt, { principalId: round, name: 'gone', audit: names.audit(`prompt-gone-${side}`) });
+        deleted += Number(valueOf(isDeleted) === true);
+      },
+    ]);
+    return { deleted };
+  },
+  async check(look, { round }, [first, second]) {
+    const rows = await look(`select name from saved_prompt where principal_id = ${quote(round)} order by name`);
+    return [...differs('prompts', rows.length, 3), ...differs('deletions of one prompt', first.deleted + second.deleted, 1)];
+  },
+};
+
 /** Forgets the activity of all channels: last, because other drivers look at it. */
 const activity: Driver<Round, null> = {
   name: 'activity',
@@ -204,4 +234,4 @@ const activity: Driver<Round, null> = {
   },
 };
 
-export const observationDrivers = [driver(traces), driver(evaluations), driver(retention), driver(activity)];
+export const observationDrivers = [driver(traces), driver(evaluations), driver(retention), driver(prompts), driver(activity)];

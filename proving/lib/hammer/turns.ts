@@ -276,7 +276,10 @@ const erasing: Driver<Round, Erasures> = {
             };
             if ('value' in (await writer.write(forkConversation, fork, gone))) forked.push(place);
           },
-          () => writer.write(labelConversation, { ref, name: `Named ${side}`, shelf: 'pinned', audit: audit('label') }, ['precondition_failed']),
+          () =>
+            writer.write(labelConversation, { ref, name: `Named ${side}`, shelf: 'pinned', tags: [`side-${side}`], audit: audit('label') }, [
+              'precondition_failed',
+            ]),
           () => writer.write(suggestName, { ref, name: `Suggested ${side}`, resetCount: 0, createdAtMs: atMs }),
           async () => {
             const archival = { ref, archiveId: names.id('ar', `${place}-${side}`), atMs, audit: audit('delete') };
