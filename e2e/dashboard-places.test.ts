@@ -292,6 +292,13 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await page.getByText('TOPIC: low tides').waitFor();
     await page.getByRole('button', { name: 'Refuse' }).click();
     await page.getByText('1 failed').waitFor();
+    // From the node that failed, with the result of the one before it.
+    const asked = product.provider.requests.length;
+    await page.getByRole('button', { name: 'From a node' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Run' }).click();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('2 of 2 nodes completed').waitFor();
+    expect(product.provider.requests.length).toBe(asked);
     // Runs differ by their variables, and sorted by any column.
     await page.getByRole('link', { name: 'All graphs' }).click();
     const runs = page.getByRole('table', { name: 'Graph runs' });

@@ -20,6 +20,7 @@ const beyondSpec = new Set([
   'prompts.save',
   'prompts.delete',
   'agent.getPrompt',
+  'graph.retry',
   'obs.trace.replay',
   'eval.run',
   'eval.get',

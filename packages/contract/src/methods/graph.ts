@@ -187,6 +187,31 @@ export const graph = {
     ],
     since: '0.1.0',
   }),
+  'graph.retry': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Runs an ended graph again from a node; nodes that completed and do not depend on it keep their results.',
+    description:
+      'It is another run, with the definition and variables of the first and the authority of the caller. Without `nodeId` all nodes run again that did not complete, and what depends on them. Only the owner of the graph may do it. Gates among these nodes ask again, and need `announceChannelType` and `announceChannelId` as in `graph.execute`.',
+    params: () =>
+      z.strictObject({
+        graphId: GraphId(),
+        nodeId: z.string().min(1).max(64).optional().describe('The first node that runs again.'),
+        announceChannelType: z.string().min(1).max(64).optional(),
+        announceChannelId: z.string().min(1).max(256).optional(),
+      }),
+    result: () =>
+      z.strictObject({
+        graphId: GraphId().describe('Of the new run.'),
+        rootRunId: RootRunId(),
+        nodeCount: z.int().min(1),
+        kept: z.int().min(0).describe('Nodes that keep their results.'),
+        warnings: z.array(GraphWarning()),
+      }),
+    errors: ['not_found', 'denied', 'precondition_failed', 'rate_limited'],
+    examples: [{ params: { graphId, nodeId: 'write' }, result: { graphId, rootRunId: 'root-rpc-1', nodeCount: 2, kept: 1, warnings: [] } }],
+    since: '0.1.0',
+  }),
   'graph.status': method({
     scope: 'rpc',
     risk: 'read',

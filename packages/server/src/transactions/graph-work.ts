@@ -27,7 +27,7 @@ import { operation, type Tx } from '../kernel/db/operation.ts';
 /** Stores everything that the response of `graph.execute` promises, in one commit. */
 export const acceptGraph = operation(
   'graph.accept',
-  async (tx, { row, nodeIds, wasLoaded, root, work, audit }: GraphIntake): Promise<GraphAccepted> => {
+  async (tx, { row, nodeIds, kept = [], wasLoaded, root, work, audit }: GraphIntake): Promise<GraphAccepted> => {
     const known = await findWork(tx, { kind: work.kind, key: work.key });
     // Another call started it under its own id.
     if (known !== undefined) return work.key === row.id ? 'gone' : graphOf(known.payload);
@@ -35,6 +35,7 @@ export const acceptGraph = operation(
     if (open.all >= maxOpenGraphs) return 'full';
     if (open.own >= maxOpenOfOne) return 'full_of_own';
     if (!(await addGraph(tx, row, nodeIds, wasLoaded))) return 'gone';
+    await changeNodes(tx, row.id, kept);
     await enterRoot(tx, root);
     await acceptWork(tx, work);
     await appendAudit(tx, audit);

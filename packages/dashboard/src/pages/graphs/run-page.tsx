@@ -13,6 +13,7 @@ import { When } from '../../ui/when.tsx';
 import { Canvas, type CanvasNode } from './canvas.tsx';
 import type { GraphView } from './graph-state.ts';
 import { NodePanel } from './node-panel.tsx';
+import { RetryDialog } from './retry-dialog.tsx';
 import { RunAgain } from './run-again.tsx';
 import { useGraph } from './use-graph.ts';
 import { cancelLabels, graphTones, nodeStanding, typeNames } from './labels.ts';
@@ -23,7 +24,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
   const { view, error, reload } = useGraph(graphId);
   const [selected, setChosen] = useState<string>();
   const chosen = selected ?? (view === undefined ? undefined : firstToSee(view));
-  const [asked, setAsked] = useState<'again' | 'cancel' | 'delete'>();
+  const [asked, setAsked] = useState<'again' | 'retry' | 'cancel' | 'delete'>();
   const saving = useAction();
   const close = (): void => setAsked(undefined);
   const save = async (): Promise<void> => saveJson(`graph-${graphId.slice(-12)}.json`, await client.call('graph.runDetail', { graphId }));
@@ -44,6 +45,11 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
             {view.isTerminal && (
               <Button icon="retry" onClick={() => setAsked('again')}>
                 Run again
+              </Button>
+            )}
+            {view.isTerminal && (
+              <Button icon="retry" onClick={() => setAsked('retry')}>
+                From a node
               </Button>
             )}
             <Button icon="download" onClick={() => saving.run(save)}>
@@ -76,6 +82,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
         </>
       )}
       {asked === 'again' && view !== undefined && <RunAgain graphId={graphId} label={view.label} onClose={close} />}
+      {asked === 'retry' && view !== undefined && <RetryDialog graphId={graphId} view={view} onClose={close} />}
       {asked === 'cancel' && (
         <Confirm
           title="Cancel this graph?"

@@ -351,3 +351,54 @@ test('at most a hundred graphs run at once, and eighty per owner', async () => {
     await begin(by);
   }
 }, 30_000);
+
+test('an ended graph runs again from the node that failed, or from a named one, with the results of the others', async () => {
+  const server = await start();
+  const ran: string[] = [];
+  let isBroken = true;
+  const rule = (name: string, text: string) => () => {
+    ran.push(name);
+    return name === 'b' && isBroken ? { status: 400, error: 'broken' } : { text };
+  };
+  server.provider.setAnswer(
+    scripted({ 'Task A': rule('a', 'FACTS'), 'Task B': rule('b', 'TEXT'), 'Task C': rule('c', 'DONE'), 'Task D': rule('d', 'SIDE') }).answer,
+  );
+  const ada = await server.as(['rpc']);
+  const { graphId } = await ada.call('graph.execute', {
+    nodes: [
+      { node_id: 'a', task: 'Task A about ${TOPIC}.', agent: 'default' },
+      { node_id: 'b', task: 'Task B from {{a.result}}.', agent: 'second', depends_on: ['a'] },
+      { node_id: 'c', task: 'Task C from {{b.result}}.', agent: 'default', depends_on: ['b'] },
+      { node_id: 'd', task: 'Task D.', agent: 'third', depends_on: ['a'] },
+    ],
+    label: 'Retried',
+    variables: { TOPIC: 'tides' },
+    on_failure: 'continue',
+  });
+  await expect(ada.call('graph.retry', { graphId })).rejects.toMatchObject({ code: 'precondition_failed' });
+  const first = await server.ended(graphId);
+  expect([first.nodes['b']?.status, first.nodes['d']?.output]).toEqual(['failed', 'SIDE']);
+  isBroken = false;
+  ran.length = 0;
+  const again = await ada.call('graph.retry', { graphId });
+  expect(again).toMatchObject({ nodeCount: 4, kept: 2 });
+  expect(again.graphId).not.toBe(graphId);
+  const second = await server.ended(again.graphId);
+  expect(ran).toEqual(['b', 'c']);
+  expect(second).toMatchObject({
+    status: 'completed',
+    label: 'Retried',
+    variables: { TOPIC: 'tides' },
+    nodes: { a: { output: 'FACTS' }, b: { output: 'TEXT' }, c: { output: 'DONE' }, d: { output: 'SIDE' } },
+  });
+  // The kept nodes cost nothing again.
+  expect(second.nodes['a']?.tokens ?? 0).toBe(0);
+  await expect(ada.call('graph.retry', { graphId: again.graphId })).rejects.toMatchObject({ code: 'precondition_failed' });
+  await expect(ada.call('graph.retry', { graphId: again.graphId, nodeId: 'x' })).rejects.toMatchObject({ code: 'not_found' });
+  ran.length = 0;
+  const third = await ada.call('graph.retry', { graphId: again.graphId, nodeId: 'c' });
+  await server.ended(third.graphId);
+  expect([third.kept, ran]).toEqual([3, ['c']]);
+  for (const other of [server.client, await server.as(['rpc'])])
+    await expect(other.call('graph.retry', { graphId })).rejects.toMatchObject({ code: 'not_found' });
+});

@@ -18,6 +18,7 @@ import { createControlMethods } from './run/control-methods.ts';
 import { createRunMethods } from './status/run-methods.ts';
 import { graphLimits, GraphRunner, type RunnerDeps } from './run/runner.ts';
 import { createSavedMethods } from './definition/saved-methods.ts';
+import { createRetry } from './run/start/retry.ts';
 import { loadedMs } from './run/start/input.ts';
 import { createStart, type StartDeps } from './run/start/start.ts';
 import { loadGraph } from './status/read-store.ts';
@@ -28,7 +29,7 @@ import { createPipelineTool } from './tool.ts';
 import { variablesOf } from './definition/warnings.ts';
 
 type GraphMethods =
-  HandlersOf<`graph.${'define' | 'execute' | 'status' | 'outputs' | 'cancel' | 'answer' | 'save' | 'load' | 'list' | 'delete' | 'runs' | 'runDetail' | 'deleteRun'}`>;
+  HandlersOf<`graph.${'define' | 'execute' | 'retry' | 'status' | 'outputs' | 'cancel' | 'answer' | 'save' | 'load' | 'list' | 'delete' | 'runs' | 'runDetail' | 'deleteRun'}`>;
 
 export interface GraphDeps
   extends
@@ -97,6 +98,7 @@ export function createGraphs(deps: GraphDeps): Graphs {
       };
     },
     'graph.execute': (params, call) => start(params, call, { tainted: false }),
+    ...createRetry({ db, start, admitChange }),
     ...createRunMethods({ ...deps, runner }),
     ...createControlMethods({ ...deps, runner, admitChange }),
     ...createSavedMethods({ ...deps, admitChange }),

@@ -18,6 +18,8 @@ export const maxOpenOfOne = 80;
 export interface GraphIntake {
   readonly row: GraphRow;
   readonly nodeIds: readonly string[];
+  /** Nodes with results of an earlier run. */
+  readonly kept?: readonly NodeChange[];
   /** Whether it was loaded under its id before. */
   readonly wasLoaded: boolean;
   readonly root: RootEntry;

@@ -6,6 +6,7 @@ import { newId } from '../../../../../kernel/ids.ts';
 import type { GraphInput, GraphSpec } from '../../definition/definition.ts';
 import { storedForm } from '../../definition/input.ts';
 import type { Announce, GraphRow, Requester } from '../../rows.ts';
+import type { NodeChange } from '../../store.ts';
 import { type GraphIntake, graphWork } from '../operations.ts';
 
 interface CheckedGraph {
@@ -16,6 +17,8 @@ interface CheckedGraph {
   /** Whether the end of each node is announced. */
   readonly announcesNodes: boolean;
   readonly spec: GraphSpec;
+  /** Nodes with results of an earlier run. */
+  readonly kept: readonly NodeChange[];
   /** Its row when it was loaded before. */
   readonly loaded: GraphRow | undefined;
   readonly announce: Announce;
@@ -55,6 +58,7 @@ export function intakeOf(call: CallContext, graph: CheckedGraph): GraphIntake {
   return {
     row,
     nodeIds: spec.nodes.map((node) => node.id),
+    kept: graph.kept,
     wasLoaded: loaded !== undefined,
     root: {
       rootRunId,

@@ -10,9 +10,10 @@ import type { AutonomyApi } from '../../../autonomy/api.ts';
 import type { DurableWork } from '../../../../unattended/durable/api.ts';
 import type { EndpointsApi } from '../../../../channels/delivery/api.ts';
 import type { SessionsApi } from '../../../../conversations/sessions/api.ts';
-import { agentsOf, type GraphSpec } from '../../definition/definition.ts';
+import { agentsOf, type GraphInput, type GraphSpec } from '../../definition/definition.ts';
 import { checkGraph, type InputDeps } from '../../definition/input.ts';
 import { type GraphOperations, graphWork, maxOpenGraphs, maxOpenOfOne } from '../operations.ts';
+import type { NodeChange } from '../../store.ts';
 import { announceOf } from './announce-to.ts';
 import { inputOf } from './input.ts';
 import { intakeOf, requesterOf } from './intake.ts';
@@ -38,19 +39,25 @@ export interface StartFacts {
   readonly tainted: boolean;
   /** The same key is the same graph: a call that is retried after a crash. */
   readonly operationKey?: string;
+  /** The definition of an ended graph, and its nodes that keep their results. */
+  readonly retried?: { readonly input: GraphInput; readonly kept: readonly NodeChange[] };
 }
 
 /** `graph.execute`: checks and stores everything before the answer. */
 export function createStart(deps: StartDeps) {
   const { db, bus, clock } = deps;
 
-  return async (params: Params<'graph.execute'>, call: CallContext, { tainted, operationKey }: StartFacts): Promise<ResultInput<'graph.execute'>> => {
+  return async (
+    params: Params<'graph.execute'>,
+    call: CallContext,
+    { tainted, operationKey, retried }: StartFacts,
+  ): Promise<ResultInput<'graph.execute'>> => {
     deps.assertCanDelegate(call);
     const depth = call.agentCaller?.turn?.run?.depth ?? 0;
     const maxDepth = deps.maxDepth();
     if (depth >= maxDepth)
       throw new AppError('precondition_failed', `Sub-agents may be nested ${maxDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`);
-    const { input, loaded } = await inputOf(deps, params, call, operationKey !== undefined);
+    const { input, loaded } = retried === undefined ? await inputOf(deps, params, call, operationKey !== undefined) : { input: retried.input };
     const { spec, warnings } = checkGraph(input, params.variables, call, deps);
     const agentId = agentOf(spec, input.defaultAgentId, call);
     const agent = deps.agents.usable(agentId, call);
@@ -67,6 +74,7 @@ export function createStart(deps: StartDeps) {
       variables: params.variables,
       announcesNodes: params.node_progress,
       spec,
+      kept: retried?.kept ?? [],
       loaded,
       announce,
       requester,
