@@ -1,3 +1,4 @@
+import type { FakeAnswer } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { type GraphServer, openGraphs, type Nodes, scripted } from './testing/open-graphs.ts';
 
@@ -356,9 +357,9 @@ test('an ended graph runs again from the node that failed, or from a named one, 
   const server = await start();
   const ran: string[] = [];
   let isBroken = true;
-  const rule = (name: string, text: string) => () => {
+  const rule = (name: string, text: string) => (): FakeAnswer => {
     ran.push(name);
-    return name === 'b' && isBroken ? { status: 400, error: 'broken' } : { text };
+    return name === 'b' && isBroken ? { status: 400, error: { message: 'broken' } } : { text };
   };
   server.provider.setAnswer(
     scripted({ 'Task A': rule('a', 'FACTS'), 'Task B': rule('b', 'TEXT'), 'Task C': rule('c', 'DONE'), 'Task D': rule('d', 'SIDE') }).answer,
