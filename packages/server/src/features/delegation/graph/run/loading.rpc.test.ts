@@ -32,7 +32,12 @@ function hold(name: string, when: 'before' | 'after') {
     await released.promise;
     return when === 'after' ? output : run();
   };
-  return { db: interceptDb(around, ['write', 'read']), reached: reached.promise, release: released.resolve, returned: (one: string) => returned.get(one) ?? 0 };
+  return {
+    db: interceptDb(around, ['write', 'read']),
+    reached: reached.promise,
+    release: released.resolve,
+    returned: (one: string) => returned.get(one) ?? 0,
+  };
 }
 
 test('a graph that is cancelled while it is read starts no node', async () => {
