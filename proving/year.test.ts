@@ -2,7 +2,7 @@ import { onPostgres } from '@gatehouse/testkit/sql';
 import { expect, test } from 'vitest';
 import { growthOf, proveYear } from './year.ts';
 
-const pace = { turns: 6, callsPerTurn: 3, events: 20, subAgents: 2 };
+const pace = { turns: 12, callsPerTurn: 4, events: 40, subAgents: 2 };
 
 test.skipIf(onPostgres)('old records are deleted, the sums of their calls stay, and a build that loses them is caught', async () => {
   const [report, broken] = await Promise.all([
