@@ -91,6 +91,7 @@ const companions: Readonly<Record<string, Record<string, unknown>>> = {
   'cron.runs jobId': {},
   'graph.answer graphId': { nodeId: 'gate', answer: 'yes' },
   'graph.execute graphId': {},
+  'graph.retry graphId': { nodeId: 'look' },
   'graph.execute announceChannelId': { nodes: [oneNode], announceChannelType: 'gateway' },
   // The example names the requested agent in its nodes too.
   'graph.save agentId': { label: 'Report', nodes: [{ ...oneNode, agent: 'elsewhere' }] },
@@ -111,6 +112,7 @@ const exempt: Readonly<Record<string, string>> = {
   endRef: 'a thing in a page of the browser of the agent that is named with it',
   tabId: 'a tab of the browser of the agent that is named with it',
   targetId: 'a tab of the browser of the agent that is named with it',
+  'graph.retry announceChannelId': 'found by the function that finds that of graph.execute, after the graph',
   'providers.set id': 'providers are configuration; who may name them is shown by R23',
   'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
