@@ -132,7 +132,15 @@ describe('a token', () => {
     const sent = { conversationRef, mode: 'wait' as const, timeoutMs: 20_000 };
     const first = ada.call('session.send', { ...sent, text: 'One' }).catch(({ code }: { code: string }) => code);
     await expect.poll(() => server.provider.requests.some(({ body }) => lastMessage(body).content === 'One')).toBe(true);
+    let isAccepted = false;
+    around = async ({ operation }, write) => {
+      const output = await write();
+      isAccepted ||= operation === 'sessionSend.accept';
+      return output;
+    };
     const second = ada.call('session.send', { ...sent, text: 'Two' }).catch(({ code }: { code: string }) => code);
+    await expect.poll(() => isAccepted).toBe(true);
+    around = writeAtOnce;
     await server.client.call('session.delete', { conversationRef });
     answered.resolve();
     expect(await first).toBe('unavailable');
