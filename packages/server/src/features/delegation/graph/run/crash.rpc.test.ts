@@ -140,8 +140,7 @@ test('a graph that was cancelled before a restart starts nothing afterwards', as
     await server.client.call('graph.cancel', { graphId });
     await server.stop();
   }
-  await using server = await start();
-  server.provider.setAnswer(() => ({ text: 'ONE' }));
+  await using server = await start({ answer: () => ({ text: 'ONE' }) });
   expect(await server.ended(graphId)).toMatchObject({
     status: 'cancelled',
     nodes: { a: { status: 'completed', output: 'ONE' }, debate: { status: 'skipped' }, end: { status: 'skipped' } },

@@ -263,7 +263,7 @@ describe.skipIf(missing.length > 0)(
       expect((await act({ kind: 'evaluate', expression: 'document.cookie' })).value).toBe('"seen=1"');
       const waiting = act({ kind: 'wait', timeMs: 20_000, timeoutMs: 30_000 });
       await new Promise((resolve) => setTimeout(resolve, 100));
-      for (const pid of chromiums(browsers.base)) process.kill(pid, 'SIGKILL');
+      for (const pid of chromiums(browsers.base)) kill(pid);
       await expect(waiting).rejects.toMatchObject({ code: 'unavailable', message: expect.stringContaining('The browser is gone') });
       await session.gone;
       await expect.poll(() => browsers.pool.list()).toEqual([]);
@@ -278,6 +278,15 @@ describe.skipIf(missing.length > 0)(
     });
   },
 );
+
+/** Kills a process, unless it ended with another one. */
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
 
 /** Processes of browsers that write their downloads below this folder. */
 function chromiums(base: string): number[] {
