@@ -74,7 +74,7 @@ test.skipIf(missing)('it remembers a fact from one conversation in another', { t
   const [, question = ''] = guide.blocks('It remembers', 'sh')[0]?.split('\n') ?? [];
   // On a machine that does much else, a turn continues without memories that are found too late, and says so in the log.
   let late = 0;
-  while (!shown().includes(fact) && countLate() > late) {
+  while (shown()?.includes(fact) !== true && countLate() > late) {
     late = countLate();
     provider.queue({ text: 'Black.' });
     await run('bash', ['-ec', question], { cwd: root, env, timeout: 30_000 });

@@ -76,7 +76,9 @@ export async function proveReplacedData(options: { readonly jobs: boolean; reado
 
     // Simulates a restored backup while the daemon still runs.
     await rename(data, `${data}.old`);
-    await cp(`${data}.old`, data, { recursive: true });
+    // The daemon may create a file while it is copied.
+    const copy = () => cp(`${data}.old`, data, { recursive: true });
+    await copy().catch(copy);
     await write(first, 'copy', false);
     await first.kill();
     if (options.jobs) {

@@ -53,9 +53,11 @@ const ratchet = ['bench/ratchet.test.ts'];
 const scenarios = ['bench/scenarios.test.ts'];
 
 export const suites: readonly Suite[] = [
+  // The longest that uses one processor.
   {
     name: 'e2e',
     include: ['e2e/**/*.test.ts'],
+    half: true,
     shared: true,
     testTimeout: 120_000,
     waitsFor: 'starting daemons, pages of a browser, programs of others',

@@ -177,12 +177,12 @@ interface Job {
   readonly start: () => Promise<Run>;
 }
 
-/** Runs jobs in their order, each as soon as the processors for it are free; they count twice, as tests wait about as long as they work. */
+/** Runs jobs in their order, each as soon as the processors for it are free; of those there is one more than in the machine, as no test works all the time. */
 async function runJobs(jobs: readonly Job[], processors: number): Promise<readonly Run[]> {
   const waiting = [...jobs];
   const runs: Run[] = [];
   const running = new Set<Promise<void>>();
-  let free = processors * 2;
+  let free = processors + 1;
   while (stoppedBy === undefined && (waiting.length > 0 || running.size > 0)) {
     const next = waiting.findIndex(({ takes }) => takes <= free);
     const [job] = next === -1 ? [] : waiting.splice(next, 1);
@@ -213,7 +213,7 @@ async function runAll(): Promise<boolean> {
   const checks: Job = { takes: 1, start: () => run('checks', [join('tools', 'check.ts')], 'pipe') };
   const unmeasured = chosen.filter(({ measures }) => measures === undefined);
   // Those that measure use the disk, as the product does, and run one after the other: they would disturb each other.
-  const measured = chosen.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors * 2 }));
+  const measured = chosen.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors + 1 }));
   using folder = openTestFolder();
   const runs = [
     ...(await runJobs([checks, ...unmeasured.map((suite) => toJob(suite, { TMPDIR: folder.path }))], processors)),

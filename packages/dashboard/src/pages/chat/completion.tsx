@@ -127,9 +127,16 @@ function Candidates({
   const at = Math.min(marked, shown.length - 1);
   const idOf = (index: number): string => `${listId}-${index}`;
 
+  /** What the field has now: keys that follow each other fast come before the selection is announced. */
+  function current(): { readonly value: string; readonly range: Asked } {
+    const area = field.current;
+    const range = area === null ? undefined : asked(area.value, area.selectionStart);
+    return area === null || range === undefined ? { value: text, range: given } : { value: area.value, range };
+  }
   function take({ insert, continues }: Candidate): void {
-    const end = given.start + insert.length;
-    onComplete(text.slice(0, given.start) + insert + text.slice(given.end));
+    const { value, range } = current();
+    const end = range.start + insert.length;
+    onComplete(value.slice(0, range.start) + insert + value.slice(range.end));
     if (continues !== true) onClose();
     // The field has its new text after the next drawing.
     requestAnimationFrame(() => {
@@ -141,7 +148,8 @@ function Candidates({
     const candidate = shown[at];
     if (candidate === undefined || event.nativeEvent.isComposing) return false;
     // A complete name is sent, not completed.
-    const isWhole = candidate.insert.trimEnd() === text.slice(given.start, given.end);
+    const { value, range } = current();
+    const isWhole = candidate.insert.trimEnd() === value.slice(range.start, range.end);
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') setMarked((at + (event.key === 'ArrowDown' ? 1 : shown.length - 1)) % shown.length);
     else if (event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey && !isWhole)) take(candidate);
     else if (event.key === 'Escape') onClose();
