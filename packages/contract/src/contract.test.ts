@@ -5,9 +5,9 @@ import type { EventDeclaration } from './event.ts';
 import { events } from './events.ts';
 import { type Route, routes } from './http/routes.ts';
 import type { Method } from './method.ts';
-import { contract } from './registry.ts';
+import { methodsByName } from './registry.ts';
 
-const methods = Object.entries<Method>(contract);
+const methods = Object.entries<Method>(methodsByName);
 
 /** An undeclared key, which strict parsing must refuse. */
 const unknownKey = { anUndeclaredKey: true };

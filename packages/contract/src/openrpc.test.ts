@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { isJsonObject, type Json } from './json-schema.ts';
 import type { Method } from './method.ts';
 import { type OpenRpcDocument, openRpcDocument } from './openrpc.ts';
-import { contract, type ResultInput } from './registry.ts';
+import { contract, methodsByName, type ResultInput } from './registry.ts';
 
 const document = openRpcDocument({ version: '1.2.3', baseUrl: 'http://127.0.0.1:9' });
 
@@ -16,7 +16,7 @@ test('has every method once, sorted, with its access', () => {
   const names = document.methods.map((one) => one.name);
   expect(names).toEqual(Object.keys(contract).sort());
   for (const one of document.methods) {
-    const declared: Method | undefined = Object.entries<Method>(contract).find(([name]) => name === one.name)?.[1];
+    const declared: Method | undefined = Object.entries<Method>(methodsByName).find(([name]) => name === one.name)?.[1];
     expect(one['x-scope']).toBe(declared?.scope);
     expect(one['x-risk']).toBe(declared?.risk);
   }

@@ -1,7 +1,7 @@
 import { type ErrorCode, errorCatalogue } from './errors.ts';
 import { createSchemaWriter, isJsonObject, type Json, type JsonObject, type SchemaUse } from './json-schema.ts';
 import type { Method } from './method.ts';
-import { contract } from './registry.ts';
+import { methodsByName } from './registry.ts';
 
 const refPrefix = '#/components/schemas/';
 
@@ -45,7 +45,7 @@ export interface OpenRpcOptions {
  * Parameters are by name, one descriptor per top-level property; `x-scope` and `x-risk` carry the declared access.
  */
 export function openRpcDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: OpenRpcOptions): OpenRpcDocument {
-  const declared = Object.entries<Method>(contract).sort(([a], [b]) => (a < b ? -1 : 1));
+  const declared = Object.entries<Method>(methodsByName).sort(([a], [b]) => (a < b ? -1 : 1));
   const writer = createSchemaWriter(
     declared.flatMap(([, one]): SchemaUse[] => [paramsOf(one), resultOf(one)]),
     { target: 'draft-7', refPrefix },

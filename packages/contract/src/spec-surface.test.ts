@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { events } from './events.ts';
 import type { Method } from './method.ts';
 import { actionsByPlatform } from './methods/platform-actions.ts';
-import { contract } from './registry.ts';
+import { methodsByName } from './registry.ts';
 import surface from './testdata/spec-surface.json' with { type: 'json' };
 
 /** Additional methods that json-rpc.md does not name. */
@@ -102,7 +102,7 @@ const eventsBeyondSpec = [
 const finishedSteps = new Set(['1', '3', '4', '5', '6']);
 
 const scopes = new Map<string, string | null>(Object.entries(surface.methods));
-const registered = Object.entries<Method>(contract);
+const registered = Object.entries<Method>(methodsByName);
 
 /** "one <platform>.action per chat platform" (json-rpc.md §4). */
 const actionMethods = new Set(Object.keys(actionsByPlatform).map((platform) => `${platform}.action`));

@@ -1,4 +1,4 @@
-import { allows, contract, type MethodName, type RpcReply } from '@gatehouse/contract';
+import { allows, type MethodName, methodsByName, type RpcReply } from '@gatehouse/contract';
 import type { TransportMeter } from '../../features/operations/observability/api.ts';
 import { AppError, toAppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
@@ -44,9 +44,10 @@ interface Envelope {
 
 /** Envelope → method → scope → parameters → handler → result → envelope; every failure passes through `toRpcError`. */
 export function createDispatch(deps: DispatchDeps): Dispatch {
+  const handlers: Readonly<Record<MethodName, unknown>> = deps.handlers;
   async function run(method: string, params: object | undefined, call: CallContext): Promise<unknown> {
     if (!isMethod(method)) throw new AppError('method_not_found', `Method not found: ${method.slice(0, 128)}`);
-    const declaration = contract[method];
+    const declaration = methodsByName[method];
     if (!allows(call.identity.scopes, declaration.scope))
       throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
     // Reading and stopping still work, and so do operator methods that help.
@@ -57,7 +58,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       throw new AppError('invalid_params', sentenceOf(found), { issues: found.issues });
     }
     // The handler table pairs each name with the parameters of the same declaration; TypeScript cannot follow a union of names through it.
-    const handler = deps.handlers[method] as (params: unknown, call: CallContext) => Promise<unknown>;
+    const handler = handlers[method] as (params: unknown, call: CallContext) => Promise<unknown>;
     const result = await handler(parsed.data, call);
     const checked = declaration.result.safeParse(result);
     if (checked.success) return checked.data;
@@ -126,7 +127,7 @@ export function cancelledId(message: unknown): RpcId | undefined {
 }
 
 function isMethod(name: string): name is MethodName {
-  return Object.hasOwn(contract, name);
+  return Object.hasOwn(methodsByName, name);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

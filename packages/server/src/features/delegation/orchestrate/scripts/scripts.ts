@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { type Capability, contract, type MethodName } from '@gatehouse/contract';
+import { type Capability, type MethodName, methodsByName } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
@@ -48,7 +48,7 @@ const maxNames = 64;
 const unknownName = '(unknown)';
 /** Counts requests without a valid lease. */
 const nobody = { leaseId: '', rootRunId: '' };
-const isMethod = (name: string): name is MethodName => Object.hasOwn(contract, name);
+const isMethod = (name: string): name is MethodName => Object.hasOwn(methodsByName, name);
 
 /** Tracks running scripts and checks their calls. Only the lease identifies the caller: claims in a request are ignored. */
 export class Scripts implements ScriptCalls {
@@ -156,7 +156,7 @@ export class Scripts implements ScriptCalls {
 
   /** Refuses administrative methods to agents, and tools that the origin of the turn may not use. */
   #refuseOrigin({ context }: ActiveScript, { method, tool }: Asked): string | undefined {
-    if (isMethod(method) && contract[method].scope === 'admin' && !trustedMethods.has(method)) return `An agent may not call ${method}`;
+    if (isMethod(method) && methodsByName[method].scope === 'admin' && !trustedMethods.has(method)) return `An agent may not call ${method}`;
     if (tool === undefined) return undefined;
     const agent = this.#deps.agents.find(context.agentId);
     const found = this.#deps.toolsOf(context.agentId).find(({ name }) => name === tool);
