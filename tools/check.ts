@@ -23,6 +23,7 @@ const steps: readonly Step[] = [
   { name: 'lint', command: [join(bin, 'oxlint'), '--format', 'unix'] },
   { name: 'borders', command: [node, 'tools/borders.ts'] },
   { name: 'words', command: [node, 'tools/words.ts'] },
+  { name: 'messages', command: [node, 'tools/messages.ts'] },
   { name: 'titles', command: [node, 'tools/titles.ts'] },
   { name: 'unused', command: [join(bin, 'knip'), '--no-progress', '--no-config-hints'] },
   { name: 'versions', command: [join(bin, 'sherif'), '--ignore-rule', 'root-package-manager-field'] },

@@ -1,3 +1,4 @@
+import { t } from './language.ts';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { type Connection, connect } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
@@ -30,7 +31,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
     (error?: unknown) => {
       endSession();
       clearTab();
-      document.title = 'Gatehouse';
+      document.title = t('Gatehouse');
       setState(error === undefined ? { step: 'out' } : { step: 'out', error });
     },
     [endSession],

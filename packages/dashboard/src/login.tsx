@@ -1,3 +1,4 @@
+import { t, tx } from './language.ts';
 import { useState } from 'react';
 import { isAuthenticationError } from './data/errors.ts';
 import { canBeToken, tokenOfText } from './data/token.ts';
@@ -37,11 +38,11 @@ export function Login({
       >
         <div className="brand">
           <BrandMark />
-          <h1>Gatehouse</h1>
+          <h1>{t('Gatehouse')}</h1>
         </div>
-        <p className="lead">Log in with an access token of this gateway.</p>
+        <p className="lead">{t('Log in with an access token of this gateway.')}</p>
         {shown !== undefined && <Failure error={shown} onRetry={mistyped ? undefined : onRetry} />}
-        <Field label="Access token" hint="Stored in this tab only, until you log out or close it.">
+        <Field label={t('Access token')} hint={t('Stored in this tab only, until you log out or close it.')}>
           {(id, hintId) => (
             <input
               id={id}
@@ -57,14 +58,16 @@ export function Login({
           )}
         </Field>
         <Button submit look="primary" disabled={busy || token.trim() === ''}>
-          {busy ? 'Checking…' : 'Log in'}
+          {busy ? t('Checking…') : t('Log in')}
         </Button>
         <details>
-          <summary>Where is my token?</summary>
+          <summary>{t('Where is my token?')}</summary>
           <p>
-            On its first start the gateway prints a link that logs you in. The same token is in the file <code>token</code> in its home folder:
+            {tx('On its first start the gateway prints a link that logs you in. The same token is in the file {code} in its home folder:', {
+              code: <code>token</code>,
+            })}
           </p>
-          <pre tabIndex={0} aria-label="Command">
+          <pre tabIndex={0} aria-label={t('Command')}>
             <code>cat ~/.gatehouse/token</code>
           </pre>
         </details>

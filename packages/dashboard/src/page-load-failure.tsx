@@ -1,3 +1,4 @@
+import { t } from './language.ts';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { useSession } from './data/context.ts';
 import { Button, Notice, Page } from './ui/parts.tsx';
@@ -32,15 +33,17 @@ export function PageLoadFailure() {
     };
   }, []);
   return (
-    <Page title="This page could not be loaded">
+    <Page title={t('This page could not be loaded')}>
       <Notice tone="bad">
         {state === 'missing'
-          ? "The gateway responds, but it doesn't have the code of this page. Its installation may be incomplete: build and restart it, then reload."
-          : 'The gateway does not respond, and this page was not loaded in this tab before. The tab reloads once the gateway responds again.'}
+          ? t(
+              "The gateway responds, but it doesn't have the code of this page. Its installation may be incomplete: build and restart it, then reload.",
+            )
+          : t('The gateway does not respond, and this page was not loaded in this tab before. The tab reloads once the gateway responds again.')}
       </Notice>
       <div className="actions">
         <Button look="primary" onClick={reload}>
-          Reload
+          {t('Reload')}
         </Button>
       </div>
     </Page>

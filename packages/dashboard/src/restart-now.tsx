@@ -1,3 +1,4 @@
+import { t } from './language.ts';
 import { useState } from 'react';
 import { useSession } from './data/context.ts';
 import { useAction } from './data/use-action.ts';
@@ -10,14 +11,14 @@ export function RestartNow() {
   const [answer, setAnswer] = useState<string>();
   const run = async () => {
     const { warning } = await client.call('gateway.restart');
-    setAnswer(warning ?? 'The gateway restarts.');
+    setAnswer(warning ?? t('The gateway restarts.'));
   };
   return (
     <>
       {restart.error !== undefined && <Failure error={restart.error} />}
       {answer === undefined ? (
         <Button disabled={restart.busy} onClick={() => restart.run(run)}>
-          {restart.busy ? 'Working…' : 'Restart now'}
+          {restart.busy ? t('Working…') : t('Restart now')}
         </Button>
       ) : (
         <Notice>{answer}</Notice>

@@ -1,3 +1,4 @@
+import { isLanguage, language, languageNames, setLanguage, t, tx } from './language.ts';
 import { Component, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
 import { useNotices } from './data/notices.ts';
@@ -61,55 +62,60 @@ interface Section {
 const laterMs = 4_000;
 
 /** The checklist of a new installation; in the navigation only while it is offered. */
-const start: Section = { path: '/start', name: 'Get started', icon: 'flag', draw: () => <StartPage />, adminOnly: true };
+const start: Section = { path: '/start', name: t('Get started'), icon: 'flag', draw: () => <StartPage />, adminOnly: true };
 
 /** Guides, which pages link; not in the navigation. */
-const help: Section = { path: '/help', name: 'Help', icon: 'info', draw: (name) => <HelpPage name={name} /> };
+const help: Section = { path: '/help', name: t('Help'), icon: 'info', draw: (name) => <HelpPage name={name} /> };
 
 /** Pages by what one does with them. */
 const groups: readonly { readonly name: string; readonly sections: readonly Section[] }[] = [
   {
-    name: 'Use',
+    name: t('Use'),
     sections: [
-      { path: '/chat', name: 'Chat', icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
-      { path: '/waiting', name: 'Waiting for you', icon: 'hand', draw: (id) => <WaitingPage wanted={id} /> },
-      { path: '/inbox', name: 'Inbox', icon: 'bell', draw: (id) => <InboxPage chosen={id} /> },
-      { path: '/conversations', name: 'Conversations', icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
-      { path: '/files', name: 'Files', icon: 'file', draw: () => <MediaPage /> },
-      { path: '/knowledge', name: 'Knowledge', icon: 'folder', draw: (rest) => <KnowledgePage rest={rest} /> },
-      { path: '/memory', name: 'Memory', icon: 'memory', draw: () => <MemoryPage /> },
+      { path: '/chat', name: t('Chat'), icon: 'chat', draw: (ref) => <ChatPage reference={ref} /> },
+      { path: '/waiting', name: t('Waiting for you'), icon: 'hand', draw: (id) => <WaitingPage wanted={id} /> },
+      { path: '/inbox', name: t('Inbox'), icon: 'bell', draw: (id) => <InboxPage chosen={id} /> },
+      { path: '/conversations', name: t('Conversations'), icon: 'list', draw: (rest) => <ConversationsPage rest={rest} /> },
+      { path: '/files', name: t('Files'), icon: 'file', draw: () => <MediaPage /> },
+      { path: '/knowledge', name: t('Knowledge'), icon: 'folder', draw: (rest) => <KnowledgePage rest={rest} /> },
+      { path: '/memory', name: t('Memory'), icon: 'memory', draw: () => <MemoryPage /> },
     ],
   },
   {
-    name: 'Automate',
+    name: t('Automate'),
     sections: [
-      { path: '/runs', name: 'Runs', entry: 'Executions', icon: 'branch', draw: (rest) => <RunsPage rest={rest} /> },
-      { path: '/graphs', name: 'Graphs', under: '/runs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
-      { path: '/schedule', name: 'Schedule', under: '/runs', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
-      { path: '/channels', name: 'Channels', icon: 'send', draw: () => <ChannelsPage />, adminOnly: true },
-      { path: '/webhooks', name: 'Webhooks', under: '/runs', icon: 'hook', draw: (rest) => <WebhooksPage rest={rest} />, adminOnly: true },
+      { path: '/runs', name: t('Runs'), entry: t('Executions'), icon: 'branch', draw: (rest) => <RunsPage rest={rest} /> },
+      { path: '/graphs', name: t('Graphs'), under: '/runs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
+      { path: '/schedule', name: t('Schedule'), under: '/runs', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
+      { path: '/channels', name: t('Channels'), icon: 'send', draw: () => <ChannelsPage />, adminOnly: true },
+      { path: '/webhooks', name: t('Webhooks'), under: '/runs', icon: 'hook', draw: (rest) => <WebhooksPage rest={rest} />, adminOnly: true },
     ],
   },
   {
-    name: 'Observe',
+    name: t('Observe'),
     sections: [
-      { path: '/traces', name: 'Traces', icon: 'waterfall', draw: (rest) => <TracesPage rest={rest} /> },
-      { path: '/events', name: 'Events', icon: 'pulse', draw: () => <EventsPage /> },
-      { path: '/evals', name: 'Evaluations', icon: 'check', draw: (rest) => <EvalsPage rest={rest} />, adminOnly: true },
-      { path: '/spend', name: 'Spend', icon: 'coin', draw: () => <SpendPage /> },
+      { path: '/traces', name: t('Traces'), icon: 'waterfall', draw: (rest) => <TracesPage rest={rest} /> },
+      { path: '/events', name: t('Events'), icon: 'pulse', draw: () => <EventsPage /> },
+      { path: '/evals', name: t('Evaluations'), icon: 'check', draw: (rest) => <EvalsPage rest={rest} />, adminOnly: true },
+      { path: '/spend', name: t('Spend'), icon: 'coin', draw: () => <SpendPage /> },
       // The gateway itself answers at /health.
-      { path: '/system', name: 'Health', icon: 'heart', draw: () => <HealthPage />, adminOnly: true },
-      { path: '/logs', name: 'Logs', icon: 'terminal', draw: () => <LogsPage />, adminOnly: true },
-      { path: '/audit', name: 'Audit', icon: 'shield', draw: () => <AuditPage />, adminOnly: true },
+      { path: '/system', name: t('Health'), icon: 'heart', draw: () => <HealthPage />, adminOnly: true },
+      { path: '/logs', name: t('Logs'), icon: 'terminal', draw: () => <LogsPage />, adminOnly: true },
+      { path: '/audit', name: t('Audit'), icon: 'shield', draw: () => <AuditPage />, adminOnly: true },
     ],
   },
   {
-    name: 'Manage',
+    name: t('Manage'),
     sections: [
-      { path: '/agents', name: 'Agents & models', icon: 'agent', draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />) },
-      { path: '/tokens', name: 'Tokens', icon: 'key', draw: () => <TokensPage /> },
-      { path: '/settings', name: 'Settings', icon: 'sliders', draw: (rest) => <SettingsPage rest={rest} />, adminOnly: true },
-      { path: '/explorer', name: 'API explorer', icon: 'code', draw: (rest) => <ExplorerPage rest={rest} /> },
+      {
+        path: '/agents',
+        name: t('Agents & models'),
+        icon: 'agent',
+        draw: (rest) => (rest === undefined ? <AgentsPage /> : <AgentPage rest={rest} />),
+      },
+      { path: '/tokens', name: t('Tokens'), icon: 'key', draw: () => <TokensPage /> },
+      { path: '/settings', name: t('Settings'), icon: 'sliders', draw: (rest) => <SettingsPage rest={rest} />, adminOnly: true },
+      { path: '/explorer', name: t('API explorer'), icon: 'code', draw: (rest) => <ExplorerPage rest={rest} /> },
     ],
   },
 ];
@@ -137,7 +143,7 @@ export function Shell() {
     else if (/^\/approvals(?:\/|$)/.test(path)) navigate(path.replace('/approvals', '/waiting'), { replace: true });
   }, [path, first]);
   useEffect(() => {
-    const name = section === undefined ? 'Gatehouse' : `${section.name} · Gatehouse`;
+    const name = section === undefined ? t('Gatehouse') : t('{name} · Gatehouse', { name: section.name });
     // Shown in the tab while another one is open.
     document.title = waiting === 0 ? name : `(${waiting}) ${name}`;
   }, [section, waiting]);
@@ -165,35 +171,35 @@ export function Shell() {
           main.current?.focus();
         }}
       >
-        Skip to content
+        {t('Skip to content')}
       </a>
       <header className="top-bar">
         <IconButton
           ref={menuButton}
           icon={menuOpen ? 'close' : 'menu'}
-          label={menuOpen ? 'Close the menu' : 'Open the menu'}
+          label={menuOpen ? t('Close the menu') : t('Open the menu')}
           expanded={menuOpen}
           onClick={() => setMenuOpen(!menuOpen)}
         />
         <BrandMark />
-        <span className="brand-name">{section?.name ?? 'Gatehouse'}</span>
+        <span className="brand-name">{section?.name ?? t('Gatehouse')}</span>
         {waiting > 0 && section?.path !== '/waiting' && (
           <PageLink to="/waiting" className="top-waiting" onFollow={() => setMenuOpen(false)}>
             <Icon name="hand" />
             {waiting}
-            <span className="visually-hidden"> waiting for you</span>
+            <span className="visually-hidden"> {t('waiting for you')}</span>
           </PageLink>
         )}
       </header>
       <div className={menuOpen ? 'side open' : 'side'}>
         <div className="brand">
           <BrandMark />
-          <span className="brand-name">Gatehouse</span>
+          <span className="brand-name">{t('Gatehouse')}</span>
         </div>
         <Button small look="quiet" icon="search" onClick={() => setShortcut('palette')}>
-          Search <kbd>Ctrl K</kbd>
+          {tx('Search {key}', { key: <kbd>Ctrl K</kbd> })}
         </Button>
-        <nav aria-label="Pages">
+        <nav aria-label={t('Pages')}>
           <StartLink current={section === start} onFollow={() => setMenuOpen(false)} />
           {groups.map((group) => (
             <NavGroup key={group.name} {...group} current={section} onFollow={() => setMenuOpen(false)} />
@@ -253,7 +259,7 @@ function OfferedStart({ current, onFollow }: { readonly current: boolean; readon
       <span className="nav-progress">
         {data.done.size}
         <span aria-hidden="true">/{stepNames.length}</span>
-        <span className="visually-hidden"> of {stepNames.length} done</span>
+        <span className="visually-hidden"> {tx('of {stepNames} done', { stepNames: stepNames.length })}</span>
       </span>
     </PageLink>
   );
@@ -292,11 +298,11 @@ function useWaitingCount(): number {
 }
 
 function PendingCount() {
-  return <NavCount count={useWaitingCount()} label="pending" />;
+  return <NavCount count={useWaitingCount()} label={t('pending')} />;
 }
 
 function UnreadCount() {
-  return <NavCount count={useStore(useSession().inbox.state).unread} label="unread" />;
+  return <NavCount count={useStore(useSession().inbox.state).unread} label={t('unread')} />;
 }
 
 function NavCount({ count, label }: { readonly count: number; readonly label: string }) {
@@ -321,27 +327,48 @@ function SideFoot() {
   const { logOut } = useSession();
   const chosen = useStore(theme);
   const next: Record<Theme, { readonly to: Theme; readonly icon: IconName; readonly label: string }> = {
-    system: { to: 'light', icon: 'screen', label: 'System colours; switch to light' },
-    light: { to: 'dark', icon: 'sun', label: 'Light colours; switch to dark' },
-    dark: { to: 'system', icon: 'moon', label: 'Dark colours; switch to system' },
+    system: { to: 'light', icon: 'screen', label: t('System colours; switch to light') },
+    light: { to: 'dark', icon: 'sun', label: t('Light colours; switch to dark') },
+    dark: { to: 'system', icon: 'moon', label: t('Dark colours; switch to system') },
   };
   const { to, icon, label } = next[chosen];
   return (
     <div className="side-foot">
       <StatusButton />
       <div className="side-tools">
+        <LanguageChoice />
         <IconButton icon={icon} label={label} onClick={() => setTheme(to)} />
-        <IconButton icon="leave" label="Log out" onClick={() => mayLeave() && logOut()} />
+        <IconButton icon="leave" label={t('Log out')} onClick={() => mayLeave() && logOut()} />
       </div>
     </div>
   );
 }
 
+/** Loads the page again in the chosen language, unless something unsaved is kept. */
+function LanguageChoice() {
+  return (
+    <select
+      className="language"
+      aria-label={t('Language')}
+      value={language}
+      onChange={({ target }) => {
+        if (isLanguage(target.value) && mayLeave()) setLanguage(target.value);
+      }}
+    >
+      {Object.entries(languageNames).map(([tag, name]) => (
+        <option key={tag} value={tag} lang={tag}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 function NoSuchPage() {
   return (
-    <Page title="No such page">
-      <Empty title="Nothing at this address">
-        <PageLink to="/chat">Go to the chat</PageLink>
+    <Page title={t('No such page')}>
+      <Empty title={t('Nothing at this address')}>
+        <PageLink to="/chat">{t('Go to the chat')}</PageLink>
       </Empty>
     </Page>
   );
@@ -369,8 +396,8 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
     if (error === undefined) return this.props.children;
     if (error instanceof PageNotLoaded) return <PageLoadFailure />;
     return (
-      <Page title="This page can't be shown">
-        <Failure error={error} title="Something went wrong." onRetry={() => location.reload()} />
+      <Page title={t("This page can't be shown")}>
+        <Failure error={error} title={t('Something went wrong.')} onRetry={() => location.reload()} />
       </Page>
     );
   }

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { ChatMessage } from './chat-thread.ts';
 
 export type ArtifactKind = 'html' | 'svg' | 'markdown';
@@ -10,7 +11,7 @@ export interface Artifact {
 }
 
 const kinds: Readonly<Record<string, ArtifactKind>> = { html: 'html', htm: 'html', svg: 'svg', md: 'markdown', markdown: 'markdown' };
-const names: Readonly<Record<ArtifactKind, string>> = { html: 'Page', svg: 'Picture', markdown: 'Document' };
+const names: Readonly<Record<ArtifactKind, string>> = { html: t('Page'), svg: t('Picture'), markdown: t('Document') };
 
 /** Returns what a code block can be opened as; undefined for code that is only read. */
 export function artifactKind(info: string | undefined, text: string): ArtifactKind | undefined {

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { type Client, createClient, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 
@@ -32,7 +33,7 @@ export async function connect(token: string): Promise<Connection> {
   if (!own.ok && own.error.code === 'insufficient_scope')
     throw new GatehouseError({
       code: 'insufficient_scope',
-      message: 'This token is valid, but the dashboard needs one with the scope rpc or admin.',
+      message: t('This token is valid, but the dashboard needs one with the scope rpc or admin.'),
     });
   const agentIds = agents.ok ? agents.result.agents : await reachableAgents(client);
   return {

@@ -1,4 +1,5 @@
+import { t } from '../language.ts';
 import type { AnswerEffort } from '@gatehouse/contract';
 
 /** What efforts are shown as. */
-export const effortNames: Readonly<Record<AnswerEffort, string>> = { low: 'Low effort', medium: 'Medium effort', high: 'High effort' };
+export const effortNames: Readonly<Record<AnswerEffort, string>> = { low: t('Low effort'), medium: t('Medium effort'), high: t('High effort') };

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { GatehouseError } from '@gatehouse/client';
 import { duration } from './format.ts';
 
@@ -23,9 +24,9 @@ export function describeError(error: unknown): ShownError {
 function messageOf({ code, message, retryAfterMs, cause }: GatehouseError): string {
   // The browser's own message ("Failed to fetch") doesn't help the user.
   if (code === 'connection_failed' && cause !== undefined)
-    return 'The gateway does not respond. It may be stopped, or the connection to it is broken.';
+    return t('The gateway does not respond. It may be stopped, or the connection to it is broken.');
   if ((code === 'rate_limited' || code === 'unavailable') && retryAfterMs !== undefined && !/retry in|try again/i.test(message))
-    return `${message.replace(/\.?$/, '.')} Try again in ${duration(Math.ceil(retryAfterMs / 1000))}.`;
+    return t('{replace} Try again in {retryAfter}.', { replace: message.replace(/\.?$/, '.'), retryAfter: duration(Math.ceil(retryAfterMs / 1000)) });
   return message;
 }
 

@@ -1,4 +1,6 @@
-const rtf = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+import { counted, locale, t } from '../language.ts';
+
+const rtf = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
 const steps: readonly { readonly unit: Intl.RelativeTimeFormatUnit; readonly ms: number }[] = [
   { unit: 'day', ms: 86_400_000 },
   { unit: 'hour', ms: 3_600_000 },
@@ -9,7 +11,7 @@ const steps: readonly { readonly unit: Intl.RelativeTimeFormatUnit; readonly ms:
 export function ago(atMs: number, nowMs = Date.now()): string {
   const distance = atMs - nowMs;
   const step = steps.find(({ ms }) => Math.abs(distance) >= ms);
-  return step === undefined ? 'just now' : rtf.format(Math.round(distance / step.ms), step.unit);
+  return step === undefined ? t('just now') : rtf.format(Math.round(distance / step.ms), step.unit);
 }
 
 export function isPast(atMs: number): boolean {
@@ -17,54 +19,59 @@ export function isPast(atMs: number): boolean {
 }
 
 export function dateTime(atMs: number): string {
-  return new Date(atMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  return new Date(atMs).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' });
 }
 
 export function minuteTime(atMs: number): string {
-  return new Date(atMs).toLocaleTimeString(undefined, { timeStyle: 'short' });
+  return new Date(atMs).toLocaleTimeString(locale, { timeStyle: 'short' });
 }
 
 export function clockTime(atMs: number): string {
-  return new Date(atMs).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return new Date(atMs).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 }
 
 export function count(value: number): string {
-  return value.toLocaleString();
+  return value.toLocaleString(locale);
 }
 
 export function bytes(value: number): string {
   if (value < 1024) return `${value} B`;
   const power = Math.min(3, Math.floor(Math.log2(value) / 10));
-  return `${(value / 1024 ** power).toLocaleString(undefined, { maximumFractionDigits: 1 })} ${['B', 'KiB', 'MiB', 'GiB'][power] ?? 'GiB'}`;
+  return `${(value / 1024 ** power).toLocaleString(locale, { maximumFractionDigits: 1 })} ${['B', 'KiB', 'MiB', 'GiB'][power] ?? 'GiB'}`;
 }
 
 /** Seconds as "2 d 3 h", "4 min", "12 s". */
 export function duration(seconds: number): string {
   const whole = Math.floor(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
-  if (whole < 86_400) return inTwo(Math.floor(whole / 3600), 'h', Math.floor((whole % 3600) / 60), 'min');
-  return inTwo(Math.floor(whole / 86_400), 'd', Math.floor((whole % 86_400) / 3600), 'h');
+  if (whole < 60) return t('{seconds} s', { seconds: whole });
+  if (whole < 3600) return t('{minutes} min', { minutes: Math.floor(whole / 60) });
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor((whole % 3600) / 60);
+  if (whole < 86_400) return minutes === 0 ? t('{hours} h', { hours }) : t('{hours} h {minutes} min', { hours, minutes });
+  const days = Math.floor(hours / 24);
+  return hours % 24 === 0 ? t('{days} d', { days }) : t('{days} d {hours} h', { days, hours: hours % 24 });
 }
 
-const inTwo = (large: number, unit: string, small: number, smallUnit: string): string =>
-  small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smallUnit}`;
-
 export function plural(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`;
+  return counted(value, count(value), one, many);
 }
 
 /** US dollars with significant digits: "$0", "$0.00031", "$0.42", "$1,204". */
 export function money(dollars: number): string {
-  if (dollars === 0) return '$0';
   const size = Math.abs(dollars);
-  const digits = size >= 100 ? 0 : size >= 0.01 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(size)));
-  return `${dollars < 0 ? '-' : ''}$${size.toLocaleString('en-US', { minimumFractionDigits: size >= 0.01 ? digits : 0, maximumFractionDigits: digits })}`;
+  const digits = size >= 100 || size === 0 ? 0 : size >= 0.01 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(size)));
+  return dollars.toLocaleString(locale, {
+    style: 'currency',
+    currency: 'USD',
+    currencyDisplay: 'narrowSymbol',
+    minimumFractionDigits: size >= 0.01 ? digits : 0,
+    maximumFractionDigits: digits,
+  });
 }
 
 /** "1.2M", "340K", "12". */
 export function shortCount(value: number): string {
-  return value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+  return value.toLocaleString(locale, { notation: 'compact', maximumFractionDigits: 1 });
 }
 
 /** A share from 0 to 1 as "42 %"; nearly 0 and nearly 1 are not rounded to 0 % and 100 %. */

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { useEffect, useRef } from 'react';
 import type { ApprovalsState } from './approvals.ts';
 import { useSession } from './context.ts';
@@ -28,11 +29,11 @@ export async function setNotices(isOn: boolean): Promise<void> {
 
 /** Lock screens show notifications, so they carry no text of models or tools. */
 const titles: Readonly<Record<WaitingItem['kind'], string>> = {
-  gate: 'A graph asks for your approval',
-  pairing: 'Somebody wants to write to an agent',
-  message: 'A message could not be delivered for certain',
-  job: 'A job failed',
-  webhook: 'A webhook failed',
+  gate: t('A graph asks for your approval'),
+  pairing: t('Somebody wants to write to an agent'),
+  message: t('A message could not be delivered for certain'),
+  job: t('A job failed'),
+  webhook: t('A webhook failed'),
 };
 
 interface Due {
@@ -43,7 +44,7 @@ interface Due {
 
 function dueOf({ requests }: ApprovalsState, { items }: WaitingState): Due[] {
   return [
-    ...requests.map(({ requestId, toolName }) => ({ key: requestId, title: 'A call needs your approval', text: toolName })),
+    ...requests.map(({ requestId, toolName }) => ({ key: requestId, title: t('A call needs your approval'), text: toolName })),
     ...items.map((item) => ({
       key: item.key,
       title: titles[item.kind],

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useEffect } from 'react';
 import { useSession } from './context.ts';
@@ -28,7 +29,7 @@ export function useConfig(): Loaded<Config> {
         written: isRecord(read.written) ? read.written : {},
         inForce: read.config,
         restartNeeded: read.restartNeeded,
-        fault: read.written === undefined ? (read.fault ?? 'config.yaml is not valid YAML') : read.fault,
+        fault: read.written === undefined ? (read.fault ?? t('config.yaml is not valid YAML')) : read.fault,
       };
     },
     { changedBy: ['config:patched', 'secret:modified'] },

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { Client, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import type { FeedEntry, LiveEvents } from './live.ts';
@@ -91,7 +92,7 @@ function gatesOf({ graphId, label, nodes }: GraphView): WaitingItem[] {
             sinceMs: startedAt ?? 0,
             graphId,
             nodeId,
-            graph: label ?? 'Graph',
+            graph: label ?? t('Graph'),
             question: question ?? task ?? '',
           },
         ]

@@ -1,3 +1,4 @@
+import { t, tx } from '../language.ts';
 import { type RefObject, use, useCallback, useEffect, useRef, useState } from 'react';
 import { artifactKind, namedFile } from '../data/artifacts.ts';
 import { CopyButton } from '../ui/copy-button.tsx';
@@ -14,7 +15,7 @@ const fileTypes: Readonly<Record<string, string>> = {
   bash: 'sh',
   console: 'sh',
   csharp: 'cs',
-  dockerfile: 'Dockerfile',
+  dockerfile: t('Dockerfile'),
   javascript: 'js',
   kotlin: 'kt',
   makefile: 'mk',
@@ -56,37 +57,37 @@ export function CodeBlock({ info, text, complete }: { readonly info: string | un
   return (
     <figure className="code" ref={figure}>
       <figcaption>
-        <span>{namedFile(info) ?? name ?? 'text'}</span>
+        <span>{namedFile(info) ?? name ?? t('text')}</span>
         <span className="code-actions">
           {isDiagram && failure === undefined && (
             <Button small look="quiet" icon={showsCode ? 'graph' : 'code'} onClick={() => setShowsCode(!showsCode)}>
-              {showsCode ? 'Diagram' : 'Source'}
+              {showsCode ? t('Diagram') : t('Source')}
             </Button>
           )}
           {openArtifact !== undefined && complete && artifactKind(info, text) !== undefined && (
             <Button small look="quiet" icon="screen" onClick={() => openArtifact(info, text)}>
-              Open
+              {t('Open')}
             </Button>
           )}
           <Button
             small
             look="quiet"
             icon="download"
-            label="Save code as a file"
+            label={t('Save code as a file')}
             onClick={() => saveBlob(fileNameOf(info), new Blob([`${text}\n`], { type: 'text/plain' }))}
           >
-            Save
+            {t('Save')}
           </Button>
-          <CopyButton text={text} label="Copy code" />
+          <CopyButton text={text} label={t('Copy code')} />
         </span>
       </figcaption>
-      {failure !== undefined && <p className="hint code-note">The diagram can't be drawn: {failure}</p>}
+      {failure !== undefined && <p className="hint code-note">{tx("The diagram can't be drawn: {failure}", { failure })}</p>}
       {drawn && inView ? (
-        <div className="diagram-scroll" tabIndex={0} role="region" aria-label="Diagram">
+        <div className="diagram-scroll" tabIndex={0} role="region" aria-label={t('Diagram')}>
           <Diagram code={text} onFailed={onFailed} />
         </div>
       ) : (
-        <pre tabIndex={0} dir="ltr" aria-label={name === undefined ? 'Code' : `Code in ${name}`}>
+        <pre tabIndex={0} dir="ltr" aria-label={name === undefined ? t('Code') : t('Code in {name}', { name })}>
           <code>
             {pieces === undefined
               ? text

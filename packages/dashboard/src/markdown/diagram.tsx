@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { useEffect, useState } from 'react';
 import { useStore } from '../data/store.ts';
 import { theme } from '../theme.ts';
@@ -30,10 +31,10 @@ export function Diagram({ code, onFailed }: { readonly code: string; readonly on
 
   return address === undefined ? (
     <p className="hint diagram-wait" role="status">
-      Drawing the diagram…
+      {t('Drawing the diagram…')}
     </p>
   ) : (
-    <img className="diagram" src={address} alt={`Diagram: ${code.trim().split('\n')[0] ?? ''}`} />
+    <img className="diagram" src={address} alt={t('Diagram: {split}', { split: code.trim().split('\n')[0] ?? '' })} />
   );
 }
 

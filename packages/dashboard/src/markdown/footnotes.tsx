@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { createContext, type ReactNode, use, useId, useMemo } from 'react';
 
 interface Numbers {
@@ -31,7 +32,7 @@ export function FootnoteRef({ label, raw }: { readonly label: string; readonly r
         type="button"
         className="footnote-ref"
         id={`${numbers.prefix}-ref-${number}`}
-        aria-label={`Footnote ${number}`}
+        aria-label={t('Footnote {number}', { number })}
         onClick={() => show(`${numbers.prefix}-note-${number}`)}
       >
         {number}
@@ -44,7 +45,7 @@ export function FootnoteRef({ label, raw }: { readonly label: string; readonly r
 export function Footnotes({ notes }: { readonly notes: readonly { readonly label: string; readonly content: ReactNode }[] }) {
   const numbers = use(NumbersContext);
   return (
-    <section className="footnotes" aria-label="Footnotes">
+    <section className="footnotes" aria-label={t('Footnotes')}>
       <ol>
         {notes.map(({ label, content }, at) => {
           const number = numbers?.byLabel.get(label) ?? at + 1;
@@ -54,7 +55,7 @@ export function Footnotes({ notes }: { readonly notes: readonly { readonly label
               <button
                 type="button"
                 className="footnote-ref"
-                aria-label={`Back to the text of footnote ${number}`}
+                aria-label={t('Back to the text of footnote {number}', { number })}
                 onClick={() => show(`${numbers?.prefix}-ref-${number}`)}
               >
                 ↩

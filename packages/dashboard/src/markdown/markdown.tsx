@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { Token, Tokens } from 'marked';
 import { memo, type ReactNode, Suspense, useState } from 'react';
 import { createBlockParser } from './blocks.ts';
@@ -133,7 +134,7 @@ function Link({ href, children }: { readonly href: string; readonly children: Re
 
 function ImageLink({ token }: { readonly token: Tokens.Image }) {
   const safe = safeLink(token.href);
-  const label = token.text === '' ? 'Image' : `Image: ${token.text}`;
+  const label = token.text === '' ? t('Image') : t('Image: {token}', { token: token.text });
   if (safe === undefined) return <span>{label}</span>;
   return (
     <a className="image-link" href={safe} target="_blank" rel="noopener noreferrer nofollow" title={safe}>
@@ -156,7 +157,7 @@ function Maths({ token: { tex, display } }: { readonly token: MathToken }) {
     </Suspense>
   );
   return display ? (
-    <span className="formula" tabIndex={0} role="region" aria-label="Formula">
+    <span className="formula" tabIndex={0} role="region" aria-label={t('Formula')}>
       {drawn}
     </span>
   ) : (
@@ -168,7 +169,7 @@ function List({ token, depth }: { readonly token: Tokens.List; readonly depth: n
   const items = token.items.map((item, key) => (
     <li key={key} className={item.task ? 'task' : undefined}>
       {item.task && (
-        <span role="img" aria-label={item.checked === true ? 'Done' : 'Open'}>
+        <span role="img" aria-label={item.checked === true ? t('Done') : t('Open')}>
           {item.checked === true ? '☑' : '☐'}{' '}
         </span>
       )}
@@ -189,7 +190,7 @@ function List({ token, depth }: { readonly token: Tokens.List; readonly depth: n
 
 function Table({ token, depth }: { readonly token: Tokens.Table; readonly depth: number }) {
   return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label="Table">
+    <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Table')}>
       <table dir="auto">
         <thead>
           <tr>

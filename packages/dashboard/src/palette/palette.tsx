@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { type KeyboardEvent, useId, useMemo, useState } from 'react';
 import { useSession } from '../data/context.ts';
 import { useConversations } from '../data/conversations.ts';
@@ -20,18 +21,18 @@ export interface PalettePage {
 
 interface Entry {
   readonly key: string;
-  readonly group: 'Actions' | 'Pages' | 'Agents' | 'Conversations' | 'Messages';
+  readonly group: string;
   readonly label: string;
   readonly hint?: string;
   readonly to: string;
 }
 
 const shortcuts: readonly (readonly [keys: string, what: string])[] = [
-  ['Ctrl K', 'Search and go to anything'],
-  ['?', 'Show the shortcuts'],
-  ['Enter', 'Send the message'],
-  ['Shift Enter', 'Start a new line in the message'],
-  ['Esc', 'Stop the answer, or close what is open'],
+  [t('Ctrl K'), t('Search and go to anything')],
+  ['?', t('Show the shortcuts')],
+  [t('Enter'), t('Send the message')],
+  [t('Shift Enter'), t('Start a new line in the message')],
+  [t('Esc'), t('Stop the answer, or close what is open')],
 ];
 
 interface PaletteProps {
@@ -68,17 +69,17 @@ export function Palette({ pages, onClose }: PaletteProps) {
   }
 
   return (
-    <Dialog title="Go to" onClose={onClose}>
+    <Dialog title={t('Go to')} onClose={onClose}>
       <div className="palette">
         <input
           type="search"
           role="combobox"
-          aria-label="Search everything"
+          aria-label={t('Search everything')}
           aria-expanded={entries.length > 0}
           aria-controls={`${id}-list`}
           aria-activedescendant={entries[at] === undefined ? undefined : `${id}-${at}`}
           autoComplete="off"
-          placeholder="Pages, agents, conversations, messages"
+          placeholder={t('Pages, agents, conversations, messages')}
           autoFocus
           value={query}
           onChange={(event) => {
@@ -87,7 +88,7 @@ export function Palette({ pages, onClose }: PaletteProps) {
           }}
           onKeyDown={onKeyDown}
         />
-        <ul id={`${id}-list`} role="listbox" aria-label="Results">
+        <ul id={`${id}-list`} role="listbox" aria-label={t('Results')}>
           {entries.map((entry, index) => (
             <li
               key={entry.key}
@@ -104,7 +105,7 @@ export function Palette({ pages, onClose }: PaletteProps) {
             </li>
           ))}
         </ul>
-        {entries.length === 0 && <p className="hint pad">Nothing found.</p>}
+        {entries.length === 0 && <p className="hint pad">{t('Nothing found.')}</p>}
       </div>
     </Dialog>
   );
@@ -128,15 +129,15 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
     const terms = wanted.toLocaleLowerCase().split(/\s+/).filter(Boolean);
     const matching = (entries: readonly Entry[]): readonly Entry[] =>
       entries.filter(({ label, hint = '' }) => terms.every((term) => `${label} ${hint}`.toLocaleLowerCase().includes(term))).slice(0, maxShown);
-    const actions: Entry[] = [{ key: 'new-chat', group: 'Actions', label: 'New chat', to: '/chat' }];
+    const actions: Entry[] = [{ key: 'new-chat', group: t('Actions'), label: t('New chat'), to: '/chat' }];
     const hits = found?.mode === 'search' && wanted !== '' ? found.results : [];
     return [
       ...matching(actions),
-      ...matching(pages.map(({ path, name }) => ({ key: path, group: 'Pages', label: name, to: path }))),
+      ...matching(pages.map(({ path, name }) => ({ key: path, group: t('Pages'), label: name, to: path }))),
       ...matching(
         agentIds.map((agentId) => ({
           key: `agent ${agentId}`,
-          group: 'Agents',
+          group: t('Agents'),
           label: names.get(agentId) ?? agentId,
           hint: agentId,
           to: `/agents/${agentId}`,
@@ -145,7 +146,7 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
       ...matching(
         (conversations ?? []).map(({ conversationRef, title, sessionKey, agentId, updatedAt }) => ({
           key: conversationRef,
-          group: 'Conversations',
+          group: t('Conversations'),
           label: title ?? sessionKey,
           hint: `${names.get(agentId) ?? agentId} · ${ago(updatedAt)}`,
           to: `/chat/${conversationRef}`,
@@ -153,7 +154,7 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
       ),
       ...hits.slice(0, maxShown).map(({ conversationRef, seq, title, sessionKey, snippet }): Entry => ({
         key: `${conversationRef} ${seq}`,
-        group: 'Messages',
+        group: t('Messages'),
         label: title ?? sessionKey,
         hint: snippet,
         to: `/conversations/${conversationRef}/${seq}`,
@@ -165,7 +166,7 @@ function useEntries(pages: readonly PalettePage[], query: string): readonly Entr
 /** The list of keyboard shortcuts. */
 export function Shortcuts({ onClose }: { readonly onClose: () => void }) {
   return (
-    <Dialog title="Keyboard shortcuts" onClose={onClose}>
+    <Dialog title={t('Keyboard shortcuts')} onClose={onClose}>
       <dl className="dialog-body shortcuts">
         {shortcuts.map(([keys, what]) => (
           <div key={keys}>

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { useSession } from '../data/context.ts';
 import { useStore } from '../data/store.ts';
 
@@ -8,8 +9,8 @@ export function AgentFilter({ value, onChange }: { readonly value: string | unde
   const names = useStore(agentNames);
   if (agentIds.length < 2) return null;
   return (
-    <select aria-label="Agent" value={value ?? ''} onChange={(event) => onChange(event.target.value === '' ? undefined : event.target.value)}>
-      <option value="">All agents</option>
+    <select aria-label={t('Agent')} value={value ?? ''} onChange={(event) => onChange(event.target.value === '' ? undefined : event.target.value)}>
+      <option value="">{t('All agents')}</option>
       {agentIds.map((id) => (
         <option key={id} value={id}>
           {names.get(id) ?? id}

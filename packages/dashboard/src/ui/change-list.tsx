@@ -1,17 +1,18 @@
+import { t } from '../language.ts';
 import { revealedJson } from './revealed.ts';
 import type { ConfigChange } from '../data/config-changes.ts';
 
 /** Lists the keys that would change, with their values before and after. */
 export function ChangeList({ changes }: { readonly changes: readonly ConfigChange[] }) {
-  if (changes.length === 0) return <p role="status">No changes.</p>;
+  if (changes.length === 0) return <p role="status">{t('No changes.')}</p>;
   return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label="Changes">
+    <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Changes')}>
       <table>
         <thead>
           <tr>
-            <th scope="col">Key</th>
-            <th scope="col">Before</th>
-            <th scope="col">After</th>
+            <th scope="col">{t('Key')}</th>
+            <th scope="col">{t('Before')}</th>
+            <th scope="col">{t('After')}</th>
           </tr>
         </thead>
         <tbody>
@@ -35,5 +36,5 @@ export function ChangeList({ changes }: { readonly changes: readonly ConfigChang
 }
 
 function Value({ value }: { readonly value: unknown }) {
-  return value === undefined ? <span className="hint">not set</span> : <code className="config-value">{revealedJson(value)}</code>;
+  return value === undefined ? <span className="hint">{t('not set')}</span> : <code className="config-value">{revealedJson(value)}</code>;
 }

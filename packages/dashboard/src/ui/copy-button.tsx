@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { useEffect, useState } from 'react';
 import { Icon } from './icon.tsx';
 
@@ -9,7 +10,7 @@ export function CopyButton({ text, label, wide = false }: { readonly text: strin
     const timer = setTimeout(() => setState('idle'), 2_000);
     return () => clearTimeout(timer);
   }, [state]);
-  const caption = state === 'idle' ? label : state === 'copied' ? 'Copied' : 'Copy failed';
+  const caption = state === 'idle' ? label : state === 'copied' ? t('Copied') : t('Copy failed');
   return (
     <button
       type="button"

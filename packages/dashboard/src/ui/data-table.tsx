@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { ReactNode } from 'react';
 import { type SortState, SortHeading, useSorting } from './sort.tsx';
 
@@ -44,9 +45,9 @@ export function DataTable<Row>({
     // Roles are written out, because styles that turn rows into cards hide them from screen readers.
     <div className="data-table-box">
       <div className="data-table-sort">
-        <select aria-label={`Sort ${label}`} value={sorting.state?.by ?? ''} onChange={({ target }) => sorting.sortBy(target.value)}>
+        <select aria-label={t('Sort {label}', { label })} value={sorting.state?.by ?? ''} onChange={({ target }) => sorting.sortBy(target.value)}>
           <option value="" disabled>
-            Sort by…
+            {t('Sort by…')}
           </option>
           {columns.map(({ key, title, value }) =>
             value === undefined ? null : (
@@ -73,7 +74,7 @@ export function DataTable<Row>({
             )}
             {actions !== undefined && (
               <th scope="col" role="columnheader">
-                <span className="visually-hidden">Actions</span>
+                <span className="visually-hidden">{t('Actions')}</span>
               </th>
             )}
           </tr>

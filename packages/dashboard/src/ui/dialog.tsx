@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { type ReactNode, useEffect, useId, useRef } from 'react';
 import { Button, Failure, IconButton } from './parts.tsx';
 import { useAction } from '../data/use-action.ts';
@@ -39,7 +40,7 @@ export function Dialog({
     >
       <header>
         <h2 id={id}>{title}</h2>
-        <IconButton icon="close" label="Close" onClick={onClose} />
+        <IconButton icon="close" label={t('Close')} onClick={onClose} />
       </header>
       {children}
     </dialog>
@@ -66,9 +67,9 @@ export function Confirm({
       <div className="dialog-body">{children}</div>
       {confirm.error !== undefined && <Failure error={confirm.error} />}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="danger" disabled={confirm.busy} onClick={() => confirm.run(() => run().then(onClose))}>
-          {confirm.busy ? 'Working…' : action}
+          {confirm.busy ? t('Working…') : action}
         </Button>
       </footer>
     </Dialog>

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { type ReactNode, useState } from 'react';
 import { count, plural } from '../data/format.ts';
 import type { DiffLine, Hunk } from './diff.ts';
@@ -14,7 +15,7 @@ export function DiffView({ hunks, label }: { readonly hunks: readonly Hunk[]; re
   const added = lines.filter((line) => line?.kind === 'added').length;
   const removed = lines.filter((line) => line?.kind === 'removed').length;
   return (
-    <Lines label={label} total={lines.length} lead={`${plural(added, 'line')} added, ${count(removed)} removed`}>
+    <Lines label={label} total={lines.length} lead={t('{lines} added, {removed} removed', { lines: plural(added, 'line'), removed: count(removed) })}>
       {(limit) =>
         lines.slice(0, limit).map((line, key) =>
           line === undefined ? (
@@ -99,7 +100,7 @@ function Lines({
       </div>
       {total > limit && (
         <Button small onClick={() => setLimit(limit + pageLines)}>
-          {`Show more lines (${count(total - limit)})`}
+          {t('Show more lines ({total})', { total: count(total - limit) })}
         </Button>
       )}
     </div>

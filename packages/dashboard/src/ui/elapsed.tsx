@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { duration } from '../data/format.ts';
 import { useNow } from '../data/use-now.ts';
 
@@ -11,5 +12,5 @@ function Running({ fromMs }: { readonly fromMs: number }) {
 }
 
 export function spanText(ms: number): string {
-  return ms < 1000 ? `${Math.max(0, ms)} ms` : duration(ms / 1000);
+  return ms < 1000 ? t('{max} ms', { max: Math.max(0, ms) }) : duration(ms / 1000);
 }

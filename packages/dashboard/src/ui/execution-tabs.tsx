@@ -1,12 +1,13 @@
+import { t } from '../language.ts';
 import { useSession } from '../data/context.ts';
 import { Tabs } from './tabs.tsx';
 
 /** The pages of what ran and what will run: one family under one entry of the navigation. */
 export const executionPages = [
-  { to: '/runs', name: 'Runs' },
-  { to: '/graphs', name: 'Graphs' },
-  { to: '/schedule', name: 'Schedule' },
-  { to: '/webhooks', name: 'Webhooks', adminOnly: true },
+  { to: '/runs', name: t('Runs') },
+  { to: '/graphs', name: t('Graphs') },
+  { to: '/schedule', name: t('Schedule') },
+  { to: '/webhooks', name: t('Webhooks'), adminOnly: true },
 ] as const;
 
 export type ExecutionPage = (typeof executionPages)[number]['to'];
@@ -15,7 +16,7 @@ export function ExecutionTabs({ current }: { readonly current: ExecutionPage }) 
   const { admin } = useSession();
   return (
     <Tabs
-      label="Executions"
+      label={t('Executions')}
       tabs={executionPages.flatMap((page) =>
         !('adminOnly' in page) || admin ? [{ to: page.to, name: page.name, current: page.to === current }] : [],
       )}

@@ -1,3 +1,4 @@
+import { tx } from '../language.ts';
 import type { ReactNode } from 'react';
 import { ObjectLink, pathOf } from './object-link.tsx';
 
@@ -40,7 +41,7 @@ export function JsonTree({ value, name, depth = 0 }: { readonly value: unknown; 
       {entries.slice(0, maxEntries).map(([key, one]) => (
         <JsonTree key={key} name={key} value={one} depth={depth + 1} />
       ))}
-      {entries.length > maxEntries && <div className="json-leaf hint">… {entries.length - maxEntries} more</div>}
+      {entries.length > maxEntries && <div className="json-leaf hint">{tx('… {entries} more', { entries: entries.length - maxEntries })}</div>}
     </details>
   );
 }

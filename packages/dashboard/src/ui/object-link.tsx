@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { ReactNode } from 'react';
 import { PageLink } from './link.tsx';
 
@@ -68,7 +69,7 @@ export function TraceLink({
   const path = [reference, ...(within === undefined ? [] : [within])].map(encodeURIComponent).join('/');
   return (
     <PageLink to={`/traces/${path}`} {...(className !== undefined && { className })} {...(label !== undefined && { label })}>
-      Trace
+      {t('Trace')}
     </PageLink>
   );
 }
@@ -77,7 +78,7 @@ export function TraceLink({
 export function FailedTraces({ where, label }: { readonly where: string; readonly label: string }) {
   return (
     <PageLink to={`/traces/where/${encodeURIComponent(where)}`} label={label}>
-      Failed turns
+      {t('Failed turns')}
     </PageLink>
   );
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../language.ts';
 import { type ReactNode, type Ref, useId } from 'react';
 import { describeError } from '../data/errors.ts';
 import { Icon, type IconName } from './icon.tsx';
@@ -119,11 +120,11 @@ export function Failure({
             ))}
           </ul>
         )}
-        {requestId !== undefined && <p className="hint">Request {requestId}</p>}
+        {requestId !== undefined && <p className="hint">{tx('Request {requestId}', { requestId })}</p>}
       </div>
       {onRetry !== undefined && (
         <Button small icon="retry" onClick={onRetry}>
-          Try again
+          {t('Try again')}
         </Button>
       )}
     </div>
@@ -146,7 +147,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
 /** Placeholder lines while content loads. */
 export function Skeleton({ lines = 4 }: { readonly lines?: number }) {
   return (
-    <div className="skeleton" role="status" aria-label="Loading">
+    <div className="skeleton" role="status" aria-label={t('Loading')}>
       {Array.from({ length: lines }, (_, line) => (
         <span key={line} />
       ))}
@@ -184,7 +185,7 @@ export function Page({
             {help !== undefined && (
               <PageLink to={`/help/${help}`} className="button quiet">
                 <Icon name="info" />
-                Help
+                {t('Help')}
               </PageLink>
             )}
             {actions}
@@ -200,8 +201,8 @@ export function Page({
 export function AdminOnly({ title }: { readonly title: string }) {
   return (
     <Page title={title}>
-      <Empty title="This needs a token with the scope admin">
-        <p>The token of this tab may chat and see its own conversations. Log in with an admin token to administer the gateway.</p>
+      <Empty title={t('This needs a token with the scope admin')}>
+        <p>{t('The token of this tab may chat and see its own conversations. Log in with an admin token to administer the gateway.')}</p>
       </Empty>
     </Page>
   );

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { Icon } from './icon.tsx';
 
 /** A search box; `label` is its accessible name, `hint` its placeholder. */
@@ -14,7 +15,7 @@ export function SearchField(props: {
       <input
         type="search"
         aria-label={props.label}
-        placeholder={props.hint ?? 'Search'}
+        placeholder={props.hint ?? t('Search')}
         title={props.title}
         value={props.value}
         onChange={(event) => props.onChange(event.target.value)}

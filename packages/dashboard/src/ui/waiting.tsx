@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import type { WorkWaiting } from '@gatehouse/contract';
 import { dateTime, plural } from '../data/format.ts';
 import { PageLink } from './link.tsx';
@@ -5,10 +6,10 @@ import { Badge } from './parts.tsx';
 import { NextTry } from './when.tsx';
 
 const waitLabels = {
-  provider: 'waiting for the model provider',
-  approval: 'waiting for approval',
-  agent: 'waiting for the agent',
-  conversation: 'waiting for an earlier run',
+  provider: t('waiting for the model provider'),
+  approval: t('waiting for approval'),
+  agent: t('waiting for the agent'),
+  conversation: t('waiting for an earlier run'),
 } as const;
 
 /** Shows what a run waits for; a pending approval links to its page. */
@@ -17,7 +18,7 @@ export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined
   const { kind, approvalId, untilMs, cause } = waiting;
   const badge = <Badge tone="warn">{waitLabels[kind]}</Badge>;
   return (
-    <span title={`Until ${dateTime(untilMs)}${cause === undefined ? '' : `: ${cause}`}`}>
+    <span title={t('Until {until}{cause}', { until: dateTime(untilMs), cause: cause === undefined ? '' : `: ${cause}` })}>
       {approvalId === undefined ? badge : <PageLink to={`/waiting/${approvalId}`}>{badge}</PageLink>}
     </span>
   );
@@ -36,5 +37,5 @@ export function WaitingReason({ waiting }: { readonly waiting: WorkWaiting | und
 
 /** Shows how many calls of a run were not approved. */
 export function EffectsRefused({ count }: { readonly count: number | undefined }) {
-  return count === undefined ? null : <Badge tone="warn">{`${plural(count, 'effect')} refused`}</Badge>;
+  return count === undefined ? null : <Badge tone="warn">{t('{effects} refused', { effects: plural(count, 'effect') })}</Badge>;
 }

@@ -1,3 +1,4 @@
+import { t } from '../language.ts';
 import { ago, clockTime, dateTime } from '../data/format.ts';
 
 /** A time as it is said ("5 minutes ago"), with the exact one as its title. */
@@ -16,7 +17,7 @@ const isWithinDay = (atMs: number): boolean => atMs - Date.now() < 86_400_000;
 export function NextTry({ atMs }: { readonly atMs: number }) {
   return (
     <time className="hint" dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
-      {`Next try at ${isWithinDay(atMs) ? clockTime(atMs) : dateTime(atMs)}.`}
+      {t('Next try at {at}.', { at: isWithinDay(atMs) ? clockTime(atMs) : dateTime(atMs) })}
     </time>
   );
 }

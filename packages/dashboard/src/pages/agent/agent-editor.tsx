@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { type ReactNode, useCallback, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
@@ -28,8 +29,8 @@ export function AgentEditor({ agent, onChanged }: { readonly agent: Agent; reado
   const [isJson, setJson] = useState(false);
   const agents = schema.data?.sections.find(({ id }) => id === 'agents');
   const toggle = (
-    <Button small look="quiet" label={isJson ? 'Form: Configuration' : 'JSON: Configuration'} onClick={() => mayLeave() && setJson(!isJson)}>
-      {isJson ? 'Form' : 'JSON'}
+    <Button small look="quiet" label={isJson ? t('Form: Configuration') : t('JSON: Configuration')} onClick={() => mayLeave() && setJson(!isJson)}>
+      {isJson ? t('Form') : t('JSON')}
     </Button>
   );
   return (
@@ -41,7 +42,7 @@ export function AgentEditor({ agent, onChanged }: { readonly agent: Agent; reado
       ) : isJson ? (
         <>
           <div className="toolbar">
-            <h2 className="grow">Configuration as JSON</h2>
+            <h2 className="grow">{t('Configuration as JSON')}</h2>
             {toggle}
           </div>
           <ConfigTab agent={agent} onChanged={onChanged} />
@@ -92,7 +93,7 @@ function Editor({
   );
   const [title, setTitle] = useState<string>();
   const current = groups.find((group) => group.title === title) ?? groups[0];
-  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, 'The changed configuration is not saved. Leave anyway?');
+  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, t('The changed configuration is not saved. Leave anyway?'));
 
   const groupOf = (id: string) => groups.find(({ settings }) => settings.some((one) => isWithin(id, one.id)));
   const changed = new Set(draft.changes.map(({ path }) => groups.find(({ settings }) => settings.some((one) => one.path[2] === path[2]))?.title));
@@ -102,19 +103,17 @@ function Editor({
       {draft.meanwhile.length > 0 && (
         <div className="notice warn" role="alert">
           <div className="meanwhile">
-            <p>
-              <strong>The agent has changed meanwhile.</strong> Your changes are kept.
-            </p>
+            <p>{tx('{name} Your changes are kept.', { name: <strong>{t('The agent has changed meanwhile.')}</strong> })}</p>
             <ChangeList changes={draft.meanwhile} />
           </div>
           <Button small onClick={draft.dismissMeanwhile}>
-            Dismiss
+            {t('Dismiss')}
           </Button>
         </div>
       )}
       <div className="settings">
         <div className="settings-side">
-          <nav className="settings-nav" aria-label="Parts of the configuration">
+          <nav className="settings-nav" aria-label={t('Parts of the configuration')}>
             <div>
               {groups.map((group) => (
                 <button
@@ -125,15 +124,15 @@ function Editor({
                   onClick={() => setTitle(group.title)}
                 >
                   {group.title}
-                  {changed.has(group.title) && <span className="dot accent" role="img" aria-label="changed" />}
-                  {wrong.has(group.title) && <span className="dot bad" role="img" aria-label="has errors" />}
+                  {changed.has(group.title) && <span className="dot accent" role="img" aria-label={t('changed')} />}
+                  {wrong.has(group.title) && <span className="dot bad" role="img" aria-label={t('has errors')} />}
                 </button>
               ))}
             </div>
           </nav>
           <select
             className="settings-select"
-            aria-label="Part of the configuration"
+            aria-label={t('Part of the configuration')}
             value={current?.title ?? ''}
             onChange={({ target }) => setTitle(target.value)}
           >
@@ -173,7 +172,7 @@ function Editor({
             draft={draft}
             check={check}
             errors={errors}
-            outlook={check.preview === undefined ? undefined : 'In force from the next turn'}
+            outlook={check.preview === undefined ? undefined : t('In force from the next turn')}
             review={(onClose, onDone) => (
               <AgentReview
                 agentId={agentId}

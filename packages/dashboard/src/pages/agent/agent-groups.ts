@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Setting } from '../../ui/schema/setting.ts';
 
 interface Group {
@@ -10,31 +11,31 @@ interface Group {
 
 const groups: readonly Group[] = [
   {
-    title: 'Model',
-    about: 'Which models answer, and how.',
+    title: t('Model'),
+    about: t('Which models answer, and how.'),
     keys: ['name', 'model', 'fallbackModels', 'temperature', 'maxTokens', 'cacheRetention', 'operationModels'],
   },
   {
-    title: 'Prompt',
-    about: 'Text that the model gets before each conversation.',
+    title: t('Prompt'),
+    about: t('Text that the model gets before each conversation.'),
     keys: ['instructions', 'workspace'],
-    link: { tab: 'workspace', text: 'SOUL.md, AGENTS.md, USER.md and the other prompt files are edited in the workspace' },
+    link: { tab: 'workspace', text: t('SOUL.md, AGENTS.md, USER.md and the other prompt files are edited in the workspace') },
   },
   {
-    title: 'Tools and approvals',
-    about: 'What the agent may do, and which calls wait for a person.',
+    title: t('Tools and approvals'),
+    about: t('What the agent may do, and which calls wait for a person.'),
     keys: ['tools', 'originTools', 'approvals', 'exec', 'background', 'skills'],
-    link: { tab: 'tools', text: 'The tab Tools shows what the policy allows for each origin' },
+    link: { tab: 'tools', text: t('The tab Tools shows what the policy allows for each origin') },
   },
-  { title: 'Memory', about: 'What the agent remembers, and when a conversation starts over.', keys: ['memory', 'session'] },
+  { title: t('Memory'), about: t('What the agent remembers, and when a conversation starts over.'), keys: ['memory', 'session'] },
   {
-    title: 'Budgets and limits',
-    about: 'What the agent may spend, and how long it may work.',
+    title: t('Budgets and limits'),
+    about: t('What the agent may spend, and how long it may work.'),
     keys: ['maxSteps', 'turnTimeoutMs', 'modelTimeoutMs', 'maxConcurrentRuns', 'budgets', 'circuitBreaker'],
   },
-  { title: 'Heartbeat', about: 'Whether the agent checks on things on its own.', keys: ['heartbeat'] },
-  { title: 'Notifications', about: 'What programs may send to people who write to the agent.', keys: ['notification'] },
-  { title: 'Delegation', about: 'What the agent may start beyond its own turn.', keys: ['autonomy'] },
+  { title: t('Heartbeat'), about: t('Whether the agent checks on things on its own.'), keys: ['heartbeat'] },
+  { title: t('Notifications'), about: t('What programs may send to people who write to the agent.'), keys: ['notification'] },
+  { title: t('Delegation'), about: t('What the agent may start beyond its own turn.'), keys: ['autonomy'] },
 ];
 
 export interface AgentGroup extends Omit<Group, 'keys'> {
@@ -49,5 +50,5 @@ export function groupAgentKeys(settings: readonly Setting[]): readonly AgentGrou
     settings: keys.flatMap((key) => settings.filter((setting) => nameOf(setting) === key)),
   }));
   const rest = settings.filter((setting) => !groups.some(({ keys }) => keys.includes(nameOf(setting))));
-  return [...known, { title: 'More', about: 'Everything else.', settings: rest }].filter((group) => group.settings.length > 0);
+  return [...known, { title: t('More'), about: t('Everything else.'), settings: rest }].filter((group) => group.settings.length > 0);
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { Suspense, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -16,11 +17,11 @@ import { WorkspaceTab } from './workspace-tab.tsx';
 export type Agent = Result<'agents.get'>;
 
 const tabs = [
-  { path: '', name: 'Configuration' },
-  { path: 'workspace', name: 'Workspace' },
-  { path: 'tools', name: 'Tools' },
-  { path: 'skills', name: 'Skills' },
-  { path: 'mcp', name: 'MCP servers' },
+  { path: '', name: t('Configuration') },
+  { path: 'workspace', name: t('Workspace') },
+  { path: 'tools', name: t('Tools') },
+  { path: 'skills', name: t('Skills') },
+  { path: 'mcp', name: t('MCP servers') },
 ] as const;
 
 /** One agent at `/agents/<id>`, with its tabs at `/agents/<id>/<tab>`. */
@@ -41,17 +42,17 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
       title={agent?.config.name ?? agentId}
       lead={
         <span className="facts-line">
-          <PageLink to="/agents">All agents</PageLink>
+          <PageLink to="/agents">{t('All agents')}</PageLink>
           <span className="mono">{agentId}</span>
-          {agent !== undefined && <Badge tone={agent.suspended ? 'warn' : 'good'}>{agent.suspended ? 'Suspended' : 'Active'}</Badge>}
-          {agent?.isDefault === true && <Badge tone="accent">Default</Badge>}
+          {agent !== undefined && <Badge tone={agent.suspended ? 'warn' : 'good'}>{agent.suspended ? t('Suspended') : t('Active')}</Badge>}
+          {agent?.isDefault === true && <Badge tone="accent">{t('Default')}</Badge>}
         </span>
       }
       actions={
         agent !== undefined && (
           <>
             <Button icon="screen" onClick={() => setBrowsing(true)}>
-              Browser
+              {t('Browser')}
             </Button>
             {!agent.suspended && (
               <Button
@@ -61,7 +62,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
                   navigate('/chat');
                 }}
               >
-                Chat
+                {t('Chat')}
               </Button>
             )}
           </>
@@ -73,7 +74,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
       {agent !== undefined && (
         <>
           <Tabs
-            label="Agent sections"
+            label={t('Agent sections')}
             tabs={tabs.map(({ path: own, name }) => ({ to: own === '' ? path : `${path}/${own}`, name, current: own === part }))}
           />
           {part === '' && <AgentEditor agent={agent} onChanged={found.reload} />}
@@ -81,7 +82,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
           {part === 'tools' && <ToolsTab agent={agent} onChanged={found.reload} />}
           {part === 'skills' && <SkillsTab agentId={agentId} />}
           {part === 'mcp' && <McpTab agentId={agentId} />}
-          {!tabs.some(({ path: own }) => own === part) && <Empty title="No such tab" />}
+          {!tabs.some(({ path: own }) => own === part) && <Empty title={t('No such tab')} />}
         </>
       )}
       {browsing && (

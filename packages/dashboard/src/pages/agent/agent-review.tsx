@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import type { ConfigChange } from '../../data/config-changes.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -28,32 +29,32 @@ export function AgentReview({
   const preview = check.changes === changes ? check.preview : undefined;
   const save = async (): Promise<void> => {
     await client.call('agents.update', { agentId, config: patchOf(changes) });
-    onSaved({ title: 'Saved.', detail: 'In force from the next turn.' });
+    onSaved({ title: t('Saved.'), detail: t('In force from the next turn.') });
   };
   return (
-    <Dialog title="Review and save" onClose={onClose} wide>
+    <Dialog title={t('Review and save')} onClose={onClose} wide>
       <div className="dialog-body">
         {preview !== undefined ? (
           <>
             <ChangeList changes={preview} />
-            {preview.length === 0 && <p className="hint">Only the text of config.yaml changes.</p>}
+            {preview.length === 0 && <p className="hint">{t('Only the text of config.yaml changes.')}</p>}
             {preview.some(({ path, after }) => path === 'tools.profile' && after === 'full') && (
-              <Notice tone="warn">The profile full grants the agent every tool.</Notice>
+              <Notice tone="warn">{t('The profile full grants the agent every tool.')}</Notice>
             )}
           </>
         ) : check.changes === changes && check.error !== undefined ? (
           <Failure error={check.error} />
         ) : (
           <p className="hint" role="status">
-            Checking…
+            {t('Checking…')}
           </p>
         )}
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="primary" disabled={busy || preview === undefined} onClick={() => run(save)}>
-          {busy ? 'Saving…' : 'Save'}
+          {busy ? t('Saving…') : t('Save')}
         </Button>
       </footer>
     </Dialog>

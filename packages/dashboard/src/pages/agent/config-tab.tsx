@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -24,7 +25,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
   const { busy, error, run, clearError } = useAction();
   const [outcome, setOutcome] = useState<string>();
   const unsaved = text !== stored;
-  useLeaveGuard(unsaved, 'The changed configuration was not applied. Leave anyway?');
+  useLeaveGuard(unsaved, t('The changed configuration was not applied. Leave anyway?'));
 
   const start = (work: () => Promise<void>): void => {
     setOutcome(undefined);
@@ -46,7 +47,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
     const { config: applied } = await client.call('agents.update', { agentId, config: patch });
     setText(JSON.stringify(applied, null, 2));
     setChecked(undefined);
-    setOutcome('Applied. Takes effect with the next turn.');
+    setOutcome(t('Applied. Takes effect with the next turn.'));
     onChanged();
   };
   const current = checked?.text === text ? checked : undefined;
@@ -54,14 +55,14 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
   return (
     <form
       className="panel"
-      aria-label="Configuration"
+      aria-label={t('Configuration')}
       onSubmit={(event) => {
         event.preventDefault();
         start(check);
       }}
     >
-      <p className="hint">Changes are written to config.yaml; its comments and its history stay. Removed keys return to their defaults.</p>
-      <Field label="Configuration as JSON">
+      <p className="hint">{t('Changes are written to config.yaml; its comments and its history stay. Removed keys return to their defaults.')}</p>
+      <Field label={t('Configuration as JSON')}>
         {(id) => (
           <textarea
             id={id}
@@ -78,19 +79,19 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
           />
         )}
       </Field>
-      {error !== undefined && <Failure error={error} title="Invalid configuration." />}
+      {error !== undefined && <Failure error={error} title={t('Invalid configuration.')} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {current !== undefined && <ChangeList changes={current.changes} />}
       <div className="actions">
         <Button submit disabled={busy || !unsaved}>
-          {busy ? 'Working…' : 'Check'}
+          {busy ? t('Working…') : t('Check')}
         </Button>
         <Button
           look="primary"
           disabled={busy || current === undefined || current.changes.length === 0}
           onClick={() => current !== undefined && start(() => apply(current))}
         >
-          Apply
+          {t('Apply')}
         </Button>
         {unsaved && (
           <Button
@@ -100,7 +101,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
               clearError();
             }}
           >
-            Discard changes
+            {t('Discard changes')}
           </Button>
         )}
       </div>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type Client, GatehouseError } from '@gatehouse/client';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -55,13 +56,13 @@ function isLarge(text: string): boolean {
 
 function LargeFile({ path, text }: { readonly path: string; readonly text: string }) {
   return (
-    <section className="file-editor" aria-label={`File ${path}`}>
+    <section className="file-editor" aria-label={t('File {path}', { path })}>
       <header className="panel-head">
         <h2 className="mono">{path}</h2>
         <Badge>{bytes(new Blob([text]).size)}</Badge>
       </header>
-      <Notice>This file is too large to edit here. Use the command line: gatehouse workspace write.</Notice>
-      <TextView text={text} label={`Content of ${path}`} />
+      <Notice>{t('This file is too large to edit here. Use the command line: gatehouse workspace write.')}</Notice>
+      <TextView text={text} label={t('Content of {path}', { path })} />
     </section>
   );
 }
@@ -73,42 +74,42 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
   const [asked, setAsked] = useState<{ readonly stored: string | undefined } | 'delete' | 'reset'>();
   const { busy, error, run } = useAction();
   const unsaved = text !== (base ?? '');
-  useLeaveGuard(unsaved, `${path} has unsaved changes. Leave anyway?`);
+  useLeaveGuard(unsaved, t('{path} has unsaved changes. Leave anyway?', { path }));
   const close = (): void => setAsked(undefined);
 
   const review = (): void => run(async () => setAsked({ stored: await readStored(client, agentId, path) }));
   const write = async (): Promise<void> => {
     await client.call('workspace.writeFile', { agentId, filePath: path, content: text });
     setBase(text);
-    onWritten(`Saved ${path}.`);
+    onWritten(t('Saved {path}.', { path }));
   };
 
   return (
-    <section className="file-editor" aria-label={`File ${path}`}>
+    <section className="file-editor" aria-label={t('File {path}', { path })}>
       <header className="panel-head">
         <h2 className="mono">{path}</h2>
-        {base === undefined && <Badge tone="accent">new</Badge>}
-        {unsaved && <Badge tone="warn">unsaved</Badge>}
+        {base === undefined && <Badge tone="accent">{t('new')}</Badge>}
+        {unsaved && <Badge tone="warn">{t('unsaved')}</Badge>}
         <span className="grow" />
         {template !== undefined && base !== undefined && (
           <Button small onClick={() => setAsked('reset')}>
-            Reset to template
+            {t('Reset to template')}
           </Button>
         )}
         {base !== undefined && (
           <Button small icon="trash" onClick={() => setAsked('delete')}>
-            Delete
+            {t('Delete')}
           </Button>
         )}
         <Button small look="primary" disabled={busy || (!unsaved && !(isNew && base === undefined))} onClick={review}>
-          Compare and save
+          {t('Compare and save')}
         </Button>
       </header>
       {error !== undefined && <Failure error={error} />}
-      {isNew && base !== undefined && text === base && <Notice>A file with this name already exists.</Notice>}
+      {isNew && base !== undefined && text === base && <Notice>{t('A file with this name already exists.')}</Notice>}
       <textarea
         className="editor"
-        aria-label={`Content of ${path}`}
+        aria-label={t('Content of {path}', { path })}
         rows={22}
         spellCheck={false}
         autoCapitalize="off"
@@ -116,32 +117,32 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
-      <p className="hint">{`${bytes(new Blob([text]).size)}${template === undefined ? '' : '; part of the system prompt in each turn'}`}</p>
+      <p className="hint">{`${bytes(new Blob([text]).size)}${template === undefined ? '' : t('; part of the system prompt in each turn')}`}</p>
       {typeof asked === 'object' && <WriteDialog path={path} base={base} stored={asked.stored} text={text} write={write} onClose={close} />}
       {asked === 'delete' && (
         <Confirm
-          title={`Delete ${path}?`}
-          action="Delete"
+          title={t('Delete {path}?', { path })}
+          action={t('Delete')}
           onClose={close}
           run={async () => {
             await client.call('workspace.deleteFile', { agentId, filePath: path });
-            onGone(`Deleted ${path}.`);
+            onGone(t('Deleted {path}.', { path }));
           }}
         >
-          <p>The last committed version can be restored.</p>
+          <p>{t('The last committed version can be restored.')}</p>
         </Confirm>
       )}
       {asked === 'reset' && (
         <Confirm
-          title={`Reset ${path} to its template?`}
-          action="Reset"
+          title={t('Reset {path} to its template?', { path })}
+          action={t('Reset')}
           onClose={close}
           run={async () => {
             await client.call('workspace.resetFile', { agentId, fileName: path });
-            onGone(`Reset ${path} to its template.`);
+            onGone(t('Reset {path} to its template.', { path }));
           }}
         >
-          <p>Changes that were not committed are lost.</p>
+          <p>{t('Changes that were not committed are lost.')}</p>
         </Confirm>
       )}
     </section>
@@ -167,20 +168,22 @@ function WriteDialog({
   const { busy, error, run } = useAction();
   const [hunks] = useState(() => diffTexts(stored ?? '', text));
   return (
-    <Dialog title={`Save ${path}?`} onClose={onClose} wide>
+    <Dialog title={t('Save {path}?', { path })} onClose={onClose} wide>
       <div className="dialog-body">
-        {stored !== base && <Notice tone="warn">The file has changed since you opened it. The difference to the current version is shown.</Notice>}
+        {stored !== base && (
+          <Notice tone="warn">{t('The file has changed since you opened it. The difference to the current version is shown.')}</Notice>
+        )}
         {hunks.length === 0 ? (
-          <p>{stored === undefined ? 'This creates an empty file.' : 'There are no changes.'}</p>
+          <p>{stored === undefined ? t('This creates an empty file.') : t('There are no changes.')}</p>
         ) : (
-          <DiffView hunks={hunks} label={`Changes to ${path}`} />
+          <DiffView hunks={hunks} label={t('Changes to {path}', { path })} />
         )}
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="primary" disabled={busy} onClick={() => run(() => write().then(onClose))}>
-          {busy ? 'Saving…' : 'Save'}
+          {busy ? t('Saving…') : t('Save')}
         </Button>
       </footer>
     </Dialog>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -23,7 +24,7 @@ const pageSize = 200;
 /** The files of a workspace; a folder is loaded when it is opened. */
 export function FileTree(props: TreeProps) {
   return (
-    <nav className="file-tree" aria-label="Files">
+    <nav className="file-tree" aria-label={t('Files')}>
       <Folder {...props} path={undefined} />
     </nav>
   );
@@ -51,7 +52,7 @@ function Folder({ path, ...props }: TreeProps & { readonly path: string | undefi
   };
   return (
     <ul>
-      {entries.length === 0 && <li className="hint">Empty</li>}
+      {entries.length === 0 && <li className="hint">{t('Empty')}</li>}
       {entries.slice(0, limit).map(({ name, type, sizeBytes, modifiedAt }) => {
         const whole = path === undefined ? name : `${path}/${name}`;
         const isOpen = openFolders.has(name);
@@ -77,7 +78,7 @@ function Folder({ path, ...props }: TreeProps & { readonly path: string | undefi
             >
               <Icon name="file" />
               <span className="cut">{name}</span>
-              {template?.untouched === true && <Badge>template</Badge>}
+              {template?.untouched === true && <Badge>{t('template')}</Badge>}
             </button>
           </li>
         );
@@ -85,11 +86,11 @@ function Folder({ path, ...props }: TreeProps & { readonly path: string | undefi
       {entries.length > limit && (
         <li>
           <button type="button" className="file-item" onClick={() => setLimit(limit + pageSize)}>
-            {`Show more (${entries.length - limit})`}
+            {t('Show more ({entries})', { entries: entries.length - limit })}
           </button>
         </li>
       )}
-      {listed.data.truncated && <li className="hint">Not all entries are shown.</li>}
+      {listed.data.truncated && <li className="hint">{t('Not all entries are shown.')}</li>}
     </ul>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type Client, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
@@ -51,23 +52,25 @@ export function GitPanel({
   const [asked, setAsked] = useState<{ readonly diff: string | undefined } | { readonly restore: string }>();
   const close = (): void => setAsked(undefined);
   const committed = (sha: string): void => {
-    setOutcome(`Committed as ${sha.slice(0, 10)}.`);
+    setOutcome(t('Committed as {sha}.', { sha: sha.slice(0, 10) }));
     setMessage('');
     state.reload();
   };
   const { data } = state;
   return (
-    <section className="panel" aria-label="Git">
+    <section className="panel" aria-label={t('Git')}>
       <div className="panel-head">
-        <h2>History</h2>
+        <h2>{t('History')}</h2>
         {data !== undefined && <Badge>{data.status.branch}</Badge>}
         {data !== undefined && (
-          <span className="hint">{data.status.clean ? 'No uncommitted changes' : `${plural(data.status.entries.length, 'uncommitted file')}`}</span>
+          <span className="hint">
+            {data.status.clean ? t('No uncommitted changes') : `${plural(data.status.entries.length, 'uncommitted file')}`}
+          </span>
         )}
         <span className="grow" />
         {data !== undefined && !data.status.clean && (
           <Button small onClick={() => setAsked({ diff: undefined })}>
-            Show all changes
+            {t('Show all changes')}
           </Button>
         )}
       </div>
@@ -84,15 +87,15 @@ export function GitPanel({
       {asked !== undefined && 'diff' in asked && <DiffDialog agentId={agentId} filePath={asked.diff} onClose={close} />}
       {asked !== undefined && 'restore' in asked && (
         <Confirm
-          title={`Restore ${asked.restore}?`}
-          action="Restore"
+          title={t('Restore {restore}?', { restore: asked.restore })}
+          action={t('Restore')}
           onClose={close}
           run={async () => {
             await client.call('workspace.git.restore', { agentId, filePath: asked.restore });
             onRestored(asked.restore);
           }}
         >
-          <p>The file returns to the last commit; later changes are lost.</p>
+          <p>{t('The file returns to the last commit; later changes are lost.')}</p>
         </Confirm>
       )}
     </section>
@@ -119,18 +122,18 @@ function ChangedFiles({
             <span className="grow" />
             {status !== 'untracked' && (
               <>
-                <Button small label={`Show changes to ${path}`} onClick={() => onDiff(path)}>
-                  Changes
+                <Button small label={t('Show changes to {path}', { path })} onClick={() => onDiff(path)}>
+                  {t('Changes')}
                 </Button>
-                <Button small label={`Restore ${path}`} onClick={() => onRestore(path)}>
-                  Restore
+                <Button small label={t('Restore {path}', { path })} onClick={() => onRestore(path)}>
+                  {t('Restore')}
                 </Button>
               </>
             )}
           </li>
         ))}
       </ul>
-      {entries.length > shownEntries && <p className="hint">{`and ${plural(entries.length - shownEntries, 'file')} more`}</p>}
+      {entries.length > shownEntries && <p className="hint">{t('and {files} more', { files: plural(entries.length - shownEntries, 'file') })}</p>}
     </>
   );
 }
@@ -166,14 +169,14 @@ function CommitForm({
         }}
       >
         <input
-          aria-label="Commit message"
-          placeholder="What changed, and why"
+          aria-label={t('Commit message')}
+          placeholder={t('What changed, and why')}
           maxLength={500}
           value={message}
           onChange={(event) => onMessage(event.target.value)}
         />
         <Button submit disabled={busy}>
-          {busy ? 'Committing…' : 'Commit all'}
+          {busy ? t('Committing…') : t('Commit all')}
         </Button>
       </form>
     </>
@@ -182,7 +185,7 @@ function CommitForm({
 
 function Commits({ commits }: { readonly commits: readonly Commit[] }) {
   return (
-    <ol className="history" aria-label="Commits">
+    <ol className="history" aria-label={t('Commits')}>
       {commits.map(({ sha, author, date, message: text }) => (
         <li key={sha}>
           <p dir="auto" className="commit-text">
@@ -190,7 +193,7 @@ function Commits({ commits }: { readonly commits: readonly Commit[] }) {
           </p>
           <span className="hint">
             <span className="mono">{sha.slice(0, 10)}</span>
-            {` by ${author}, `}
+            {` ${t('by {author},', { author })} `}
             <time dateTime={date} title={dateTime(Date.parse(date))}>
               {ago(Date.parse(date))}
             </time>
@@ -219,15 +222,15 @@ function DiffDialog({
   const { client } = useSession();
   const found = useLoad(['workspace.git.diff', agentId, filePath], (signal) => client.call('workspace.git.diff', { agentId, filePath }, { signal }));
   return (
-    <Dialog title={filePath === undefined ? 'All changes' : `Changes to ${filePath}`} onClose={onClose} wide>
+    <Dialog title={filePath === undefined ? t('All changes') : t('Changes to {filePath}', { filePath })} onClose={onClose} wide>
       <div className="dialog-body">
         {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
         {found.data === undefined && found.loading && <Skeleton lines={5} />}
         {found.data !== undefined &&
           (found.data.diff === '' ? (
-            <p>No changes to committed files.</p>
+            <p>{t('No changes to committed files.')}</p>
           ) : (
-            <GitDiffView text={found.data.diff} label="Changes since the last commit" />
+            <GitDiffView text={found.data.diff} label={t('Changes since the last commit')} />
           ))}
       </div>
     </Dialog>

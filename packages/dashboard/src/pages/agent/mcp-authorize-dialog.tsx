@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -28,7 +29,7 @@ export function AuthorizeDialog({
       if (leave.signal.aborted) return;
       setFailure(authorization?.failure);
       if (status !== 'connected' || authorization?.state !== 'authorized' || authorization.missingScopes !== undefined) return;
-      onDone(`Connected ${name}: ${plural(toolCount, 'tool')}.`);
+      onDone(t('Connected {name}: {tools}.', { name, tools: plural(toolCount, 'tool') }));
       onClose();
     };
     const timer = setInterval(() => void poll().catch(() => undefined), pollMs);
@@ -39,23 +40,28 @@ export function AuthorizeDialog({
   }, [client, name, onClose, onDone]);
 
   return (
-    <Dialog title={`Authorize ${name}`} onClose={onClose}>
+    <Dialog title={t('Authorize {name}', { name })} onClose={onClose}>
       <div className="dialog-body">
-        <p>{`The server asks you to sign in at ${new URL(url).host} and to allow Gatehouse to use it. The tools are then available to the agents that may use this server.`}</p>
+        <p>
+          {t(
+            'The server asks you to sign in at {host} and to allow Gatehouse to use it. The tools are then available to the agents that may use this server.',
+            { host: new URL(url).host },
+          )}
+        </p>
         {failure === undefined ? (
           <p className="hint" role="status">
-            This window notices when you are done. The link works once, for ten minutes.
+            {t('This window notices when you are done. The link works once, for ten minutes.')}
           </p>
         ) : (
           <div role="status">
-            <Notice tone="warn">{`Not authorized: ${failure}. Close this and try again.`}</Notice>
+            <Notice tone="warn">{t('Not authorized: {failure}. Close this and try again.', { failure })}</Notice>
           </div>
         )}
       </div>
       <footer>
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onClose}>{t('Close')}</Button>
         <a className="button primary" href={url} target="_blank" rel="noopener noreferrer">
-          Sign in
+          {t('Sign in')}
         </a>
       </footer>
     </Dialog>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -33,11 +34,15 @@ export function ConnectDialog({
       ...(onlyHere && { agents: [agentId] }),
     };
     const { status, toolCount } = await client.call('mcp.connect', server, { timeoutMs: 120_000 });
-    onDone(status === 'needs_authorization' ? `Stored ${name}; authorize it now.` : `Connected ${name}: ${plural(toolCount, 'tool')}.`);
+    onDone(
+      status === 'needs_authorization'
+        ? t('Stored {name}; authorize it now.', { name })
+        : t('Connected {name}: {tools}.', { name, tools: plural(toolCount, 'tool') }),
+    );
     onClose();
   };
   return (
-    <Dialog title="Connect an MCP server" onClose={onClose}>
+    <Dialog title={t('Connect an MCP server')} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -45,12 +50,12 @@ export function ConnectDialog({
         }}
       >
         <div className="dialog-body">
-          <Field label="Name" hint="Letters, digits, _ and single -. Its tools carry this name.">
+          <Field label={t('Name')} hint={t('Letters, digits, _ and single -. Its tools carry this name.')}>
             {(id, hint) => (
               <input id={id} aria-describedby={hint} required maxLength={32} value={name} onChange={(event) => setName(event.target.value)} />
             )}
           </Field>
-          <Field label="Address" hint="The host must have a public address. Set up private ones in config.yaml.">
+          <Field label={t('Address')} hint={t('The host must have a public address. Set up private ones in config.yaml.')}>
             {(id, hint) => (
               <input
                 id={id}
@@ -63,15 +68,18 @@ export function ConnectDialog({
               />
             )}
           </Field>
-          <Field label="Transport">
+          <Field label={t('Transport')}>
             {(id) => (
               <select id={id} value={transport} onChange={({ target: { value } }) => setTransport(transports.find((one) => one === value) ?? 'http')}>
-                <option value="http">Streamable HTTP</option>
-                <option value="sse">SSE (older servers)</option>
+                <option value="http">{t('Streamable HTTP')}</option>
+                <option value="sse">{t('SSE (older servers)')}</option>
               </select>
             )}
           </Field>
-          <Field label="Authorization" hint="Value of the Authorization header, for example Bearer …. Stored encrypted and not shown again.">
+          <Field
+            label={t('Authorization')}
+            hint={t('Value of the Authorization header, for example Bearer …. Stored encrypted and not shown again.')}
+          >
             {(id, hint) => (
               <input
                 id={id}
@@ -85,14 +93,14 @@ export function ConnectDialog({
           </Field>
           <label className="check">
             <input type="checkbox" checked={onlyHere} onChange={() => setOnlyHere(!onlyHere)} />
-            {`Only ${agentId} can use its tools`}
+            {t('Only {agentId} can use its tools', { agentId })}
           </label>
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy}>
-            {busy ? 'Connecting…' : 'Connect'}
+            {busy ? t('Connecting…') : t('Connect')}
           </Button>
         </footer>
       </form>

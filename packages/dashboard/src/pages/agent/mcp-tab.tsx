@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -41,38 +42,47 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
   };
   const connect = async (name: string, again: boolean) => {
     const { toolCount } = await client.call(again ? 'mcp.reconnect' : 'mcp.connect', { name }, { timeoutMs: patienceMs });
-    return { tone: 'good', text: `Connected ${name}: ${plural(toolCount, 'tool')}.` } as const;
+    return { tone: 'good', text: t('Connected {name}: {tools}.', { name, tools: plural(toolCount, 'tool') }) } as const;
   };
   const test = async (name: string) => {
     const found = await client.call('mcp.test', { name }, { timeoutMs: patienceMs });
     return found.success
-      ? ({ tone: 'good', text: `${name} responded in ${found.latencyMs.toFixed(1)} ms: ${plural(found.toolCount, 'tool')}.` } as const)
-      : ({ tone: 'warn', text: `${name} failed: ${found.error}` } as const);
+      ? ({
+          tone: 'good',
+          text: t('{name} responded in {latency} ms: {tools}.', {
+            name,
+            latency: found.latencyMs.toFixed(1),
+            tools: plural(found.toolCount, 'tool'),
+          }),
+        } as const)
+      : ({ tone: 'warn', text: t('{name} failed: {error}', { name, error: found.error }) } as const);
   };
   const authorize = async (name: string) => {
     const { authorizationUrl } = await client.call('mcp.authorize', { name }, { timeoutMs: patienceMs });
     setAsked({ authorize: name, url: authorizationUrl });
-    return { tone: 'neutral', text: `Waiting for the authorization of ${name}.` } as const;
+    return { tone: 'neutral', text: t('Waiting for the authorization of {name}.', { name }) } as const;
   };
   const disconnect = async (name: string) => {
     await client.call('mcp.disconnect', { name });
-    return { tone: 'good', text: `Disconnected ${name}.` } as const;
+    return { tone: 'good', text: t('Disconnected {name}.', { name }) } as const;
   };
 
   return (
     <>
       <div className="toolbar">
-        <p className="hint">All agents share these servers, unless a server is limited to some. Local programs are set up in config.yaml only.</p>
+        <p className="hint">
+          {t('All agents share these servers, unless a server is limited to some. Local programs are set up in config.yaml only.')}
+        </p>
         <span className="grow" />
         <Button icon="plus" onClick={() => setAsked('connect')}>
-          Connect server
+          {t('Connect server')}
         </Button>
       </div>
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {error !== undefined && <Failure error={error} />}
       <div role="status">{outcome !== undefined && <Notice tone={outcome.tone}>{outcome.text}</Notice>}</div>
       {listed.data === undefined && listed.loading && <Skeleton lines={4} />}
-      {listed.data?.servers.length === 0 && <Empty title="No MCP servers" />}
+      {listed.data?.servers.length === 0 && <Empty title={t('No MCP servers')} />}
       <ul className="rows">
         {listed.data?.servers.map((server) => {
           const { name } = server;
@@ -116,15 +126,15 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
       )}
       {typeof asked === 'object' && 'forget' in asked && (
         <Confirm
-          title={`Forget ${asked.forget}?`}
-          action="Forget"
+          title={t('Forget {forget}?', { forget: asked.forget })}
+          action={t('Forget')}
           onClose={close}
           run={async () => {
             await client.call('mcp.disconnect', { name: asked.forget, forget: true });
             listed.reload();
           }}
         >
-          <p>The server is disconnected, and its address and headers are deleted.</p>
+          <p>{t('The server is disconnected, and its address and headers are deleted.')}</p>
         </Confirm>
       )}
     </>
@@ -168,45 +178,45 @@ function ServerRow({
           </p>
         )}
         <p>
-          <FailedTraces where={`tool ~ "mcp__${name}--" and toolErrors > 0`} label={`Failed turns with tools of ${name}`} />
+          <FailedTraces where={`tool ~ "mcp__${name}--" and toolErrors > 0`} label={t('Failed turns with tools of {name}', { name })} />
         </p>
       </div>
       <div className="row-facts">
         <Badge>{transport}</Badge>
-        <Badge>{source === 'config' ? 'config.yaml' : 'stored'}</Badge>
+        <Badge>{source === 'config' ? 'config.yaml' : t('stored')}</Badge>
         {agents !== undefined && (
-          <Badge tone={agents.includes(agentId) ? 'accent' : 'warn'}>{agents.includes(agentId) ? 'for this agent' : 'other agents only'}</Badge>
+          <Badge tone={agents.includes(agentId) ? 'accent' : 'warn'}>{agents.includes(agentId) ? t('for this agent') : t('other agents only')}</Badge>
         )}
         <span>{plural(toolCount, 'tool')}</span>
-        {lastHealthCheck !== null && <span>{`last response ${ago(lastHealthCheck)}`}</span>}
-        <Badge tone={tones[status]}>{running === name ? 'working…' : status.replaceAll('_', ' ')}</Badge>
+        {lastHealthCheck !== null && <span>{t('last response {lastHealthCheck}', { lastHealthCheck: ago(lastHealthCheck) })}</span>}
+        <Badge tone={tones[status]}>{running === name ? t('working…') : status.replaceAll('_', ' ')}</Badge>
       </div>
       <div className="actions">
         {needsPerson && (
-          <Button small look="primary" disabled={isBusy} label={`Authorize ${name}`} onClick={onAuthorize}>
-            Authorize
+          <Button small look="primary" disabled={isBusy} label={t('Authorize {name}', { name })} onClick={onAuthorize}>
+            {t('Authorize')}
           </Button>
         )}
-        <Button small disabled={isBusy} label={`Test ${name}`} onClick={onTest}>
-          Test
+        <Button small disabled={isBusy} label={t('Test {name}', { name })} onClick={onTest}>
+          {t('Test')}
         </Button>
         {status === 'connected' ? (
           <>
-            <Button small disabled={isBusy} label={`Reconnect ${name}`} onClick={() => onConnect(true)}>
-              Reconnect
+            <Button small disabled={isBusy} label={t('Reconnect {name}', { name })} onClick={() => onConnect(true)}>
+              {t('Reconnect')}
             </Button>
-            <Button small disabled={isBusy} label={`Disconnect ${name}`} onClick={onDisconnect}>
-              Disconnect
+            <Button small disabled={isBusy} label={t('Disconnect {name}', { name })} onClick={onDisconnect}>
+              {t('Disconnect')}
             </Button>
           </>
         ) : (
-          <Button small disabled={isBusy} label={`Connect ${name}`} onClick={() => onConnect(false)}>
-            Connect
+          <Button small disabled={isBusy} label={t('Connect {name}', { name })} onClick={() => onConnect(false)}>
+            {t('Connect')}
           </Button>
         )}
         {source === 'stored' && (
-          <Button small look="quiet" icon="trash" disabled={isBusy} label={`Forget ${name}`} onClick={onForget}>
-            Forget
+          <Button small look="quiet" icon="trash" disabled={isBusy} label={t('Forget {name}', { name })} onClick={onForget}>
+            {t('Forget')}
           </Button>
         )}
       </div>
@@ -220,49 +230,56 @@ function ServerDialog({ name, onClose }: { readonly name: string; readonly onClo
   const found = useLoad(['mcp.status', name], (signal) => client.call('mcp.status', { name }, { signal }));
   const server = found.data;
   return (
-    <Dialog title={`MCP server ${name}`} onClose={onClose} wide>
+    <Dialog title={t('MCP server {name}', { name })} onClose={onClose} wide>
       <div className="dialog-body">
         {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
         {server === undefined && found.loading && <Skeleton lines={5} />}
         {server !== undefined && (
           <>
             <dl className="facts">
-              <dt>State</dt>
+              <dt>{t('State')}</dt>
               <dd>
                 <Badge tone={tones[server.status]}>{server.status.replaceAll('_', ' ')}</Badge>
               </dd>
               {server.address !== undefined && (
                 <>
-                  <dt>Address</dt>
+                  <dt>{t('Address')}</dt>
                   <dd className="mono">{server.address}</dd>
                 </>
               )}
               {server.serverVersion !== undefined && (
                 <>
-                  <dt>Server</dt>
+                  <dt>{t('Server')}</dt>
                   <dd>{`${server.serverVersion.name} ${server.serverVersion.version}`}</dd>
                 </>
               )}
               {server.error !== undefined && (
                 <>
-                  <dt>Error</dt>
+                  <dt>{t('Error')}</dt>
                   <dd>
                     {server.error} {server.retryAt !== undefined && <NextTry atMs={server.retryAt} />}
                   </dd>
                 </>
               )}
-              <dt>Attempts</dt>
-              <dd>{`${server.reconnectAttempt} of ${server.maxReconnectAttempts}`}</dd>
+              <dt>{t('Attempts')}</dt>
+              <dd>
+                {t('{reconnectAttempt} of {maxReconnectAttempts}', {
+                  reconnectAttempt: server.reconnectAttempt,
+                  maxReconnectAttempts: server.maxReconnectAttempts,
+                })}
+              </dd>
             </dl>
             {server.instructions !== undefined && <pre className="raw-text">{server.instructions}</pre>}
             {server.stderr !== undefined && (
               <details open={server.status === 'error'}>
-                <summary>Error output</summary>
+                <summary>{t('Error output')}</summary>
                 <pre className="raw-text">{server.stderr}</pre>
               </details>
             )}
             <h3>{plural(server.tools.length, 'tool')}</h3>
-            {server.droppedTools > 0 && <p className="hint">{`${plural(server.droppedTools, 'tool')} skipped: invalid or over the limit.`}</p>}
+            {server.droppedTools > 0 && (
+              <p className="hint">{t('{tools} skipped: invalid or over the limit.', { tools: plural(server.droppedTools, 'tool') })}</p>
+            )}
             <ul className="history">
               {server.tools.map((tool) => (
                 <li key={tool.callableName}>

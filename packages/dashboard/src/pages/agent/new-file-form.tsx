@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Field } from '../../ui/parts.tsx';
@@ -6,7 +7,7 @@ import { Button, Field } from '../../ui/parts.tsx';
 export function NewFileForm({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: (path: string) => void }) {
   const [path, setPath] = useState('documents/');
   return (
-    <Dialog title="New file" onClose={onClose}>
+    <Dialog title={t('New file')} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -14,16 +15,16 @@ export function NewFileForm({ onClose, onDone }: { readonly onClose: () => void;
         }}
       >
         <div className="dialog-body">
-          <Field label="Path" hint="Relative to the workspace. Missing folders are created.">
+          <Field label={t('Path')} hint={t('Relative to the workspace. Missing folders are created.')}>
             {(id, hint) => (
               <input id={id} aria-describedby={hint} required pattern=".*[^\/\s]\s*" value={path} onChange={(event) => setPath(event.target.value)} />
             )}
           </Field>
         </div>
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary">
-            Create
+            {t('Create')}
           </Button>
         </footer>
       </form>

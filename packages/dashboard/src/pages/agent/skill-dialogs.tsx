@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { bytes, plural } from '../../data/format.ts';
@@ -29,7 +30,7 @@ export function WriteSkillDialog({ agentId, skill, onClose, onDone }: DialogProp
     return (await client.call('workspace.readFile', { agentId, filePath: skill.location }, { signal })).content;
   });
   return (
-    <Dialog title={skill === undefined ? 'New skill' : `Edit ${skill.name}`} onClose={onClose} wide>
+    <Dialog title={skill === undefined ? t('New skill') : t('Edit {name}', { name: skill.name })} onClose={onClose} wide>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {found.data === undefined && found.loading && <Skeleton lines={5} />}
       {found.data !== undefined && <WriteSkillForm agentId={agentId} skill={skill} initial={found.data} onClose={onClose} onDone={onDone} />}
@@ -44,10 +45,10 @@ function WriteSkillForm({ agentId, skill, initial, onClose, onDone }: DialogProp
   const [content, setContent] = useState(initial);
   const vetted = useVetted(async (force) => {
     const { verdict } = await client.call(skill === undefined ? 'skills.create' : 'skills.update', { name, scope, agentId, content, force });
-    onDone(`Saved ${name} (${verdict}).`);
+    onDone(t('Saved {name} ({verdict}).', { name, verdict }));
   });
   return (
-    <SkillForm vetted={vetted} action={skill === undefined ? 'Create' : 'Replace'} onClose={onClose}>
+    <SkillForm vetted={vetted} action={skill === undefined ? t('Create') : t('Replace')} onClose={onClose}>
       {skill === undefined && (
         <div className="field-pair">
           <NameField
@@ -66,8 +67,8 @@ function WriteSkillForm({ agentId, skill, initial, onClose, onDone }: DialogProp
           />
         </div>
       )}
-      {skill?.scope === 'shared' && <Notice>The text of a shared skill can't be loaded here. Saving replaces it.</Notice>}
-      <Field label="SKILL.md">
+      {skill?.scope === 'shared' && <Notice>{t("The text of a shared skill can't be loaded here. Saving replaces it.")}</Notice>}
+      <Field label={t('SKILL.md')}>
         {(id) => (
           <textarea
             id={id}
@@ -96,7 +97,7 @@ export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   const [problem, setProblem] = useState<unknown>();
   const vetted = useVetted(async (force) => {
     const done = await client.call('skills.upload', { name, scope, agentId, files: [...files], force });
-    onDone(`Installed ${done.name} with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
+    onDone(t('Installed {name} with {files} ({verdict}).', { name: done.name, files: plural(done.fileCount, 'file'), verdict: done.verdict }));
   });
   const choose = (chosen: FileList | null): void => {
     vetted.changed();
@@ -107,9 +108,9 @@ export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
     }, setProblem);
   };
   return (
-    <Dialog title="Upload a skill" onClose={onClose} wide>
-      <SkillForm vetted={vetted} action="Upload" disabled={files.length === 0} onClose={onClose}>
-        <Field label="Folder" hint="Needs a SKILL.md at the top level. Text files only.">
+    <Dialog title={t('Upload a skill')} onClose={onClose} wide>
+      <SkillForm vetted={vetted} action={t('Upload')} disabled={files.length === 0} onClose={onClose}>
+        <Field label={t('Folder')} hint={t('Needs a SKILL.md at the top level. Text files only.')}>
           {(id, hint) => (
             <input
               id={id}
@@ -162,12 +163,12 @@ export function ImportSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   const [scope, setScope] = useState<Scope>('local');
   const vetted = useVetted(async (force) => {
     const done = await client.call('skills.import', { url: url.trim(), scope, agentId, force }, { timeoutMs: patienceMs });
-    onDone(`Imported ${done.name} with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
+    onDone(t('Imported {name} with {files} ({verdict}).', { name: done.name, files: plural(done.fileCount, 'file'), verdict: done.verdict }));
   });
   return (
-    <Dialog title="Import a skill" onClose={onClose} wide>
-      <SkillForm vetted={vetted} action="Import" onClose={onClose}>
-        <Field label="Folder URL" hint="https://github.com/owner/repository/tree/branch/path">
+    <Dialog title={t('Import a skill')} onClose={onClose} wide>
+      <SkillForm vetted={vetted} action={t('Import')} onClose={onClose}>
+        <Field label={t('Folder URL')} hint="https://github.com/owner/repository/tree/branch/path">
           {(id, hint) => (
             <input
               id={id}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { ParamsInput } from '@gatehouse/contract';
 import type { ReactNode } from 'react';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
@@ -33,21 +34,21 @@ export function SkillForm({
         <div className="dialog-body">
           <div className={refusal.confirm ? 'notice warn' : 'notice bad'} role="alert">
             <div>
-              <strong>{refusal.confirm ? 'Review these findings before you accept them.' : 'Rejected.'}</strong>
+              <strong>{refusal.confirm ? t('Review these findings before you accept them.') : t('Rejected.')}</strong>
               <p className="refusal">{refusal.message}</p>
             </div>
           </div>
         </div>
       )}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         {refusal?.confirm === true && (
           <Button look="danger" disabled={busy} onClick={vetted.confirmed}>
-            Accept findings
+            {t('Accept findings')}
           </Button>
         )}
         <Button submit look="primary" disabled={busy || disabled || refusal !== undefined}>
-          {busy ? 'Vetting…' : action}
+          {busy ? t('Vetting…') : action}
         </Button>
       </footer>
     </form>
@@ -56,7 +57,7 @@ export function SkillForm({
 
 export function NameField({ name, onChange }: { readonly name: string; readonly onChange: (name: string) => void }) {
   return (
-    <Field label="Name" hint="Lower-case letters, digits and single -.">
+    <Field label={t('Name')} hint={t('Lower-case letters, digits and single -.')}>
       {(id, hint) => (
         <input
           id={id}
@@ -74,11 +75,11 @@ export function NameField({ name, onChange }: { readonly name: string; readonly 
 
 export function ScopeField({ scope, onChange }: { readonly scope: Scope; readonly onChange: (scope: Scope) => void }) {
   return (
-    <Field label="Available to">
+    <Field label={t('Available to')}>
       {(id) => (
         <select id={id} value={scope} onChange={({ target: { value } }) => onChange(value === 'shared' ? 'shared' : 'local')}>
-          <option value="local">this agent</option>
-          <option value="shared">all agents</option>
+          <option value="local">{t('this agent')}</option>
+          <option value="shared">{t('all agents')}</option>
         </select>
       )}
     </Field>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -27,20 +28,20 @@ export function SkillsTab({ agentId }: { readonly agentId: string }) {
   return (
     <>
       <div className="toolbar">
-        <p className="hint">Instructions for specific kinds of work. Each skill is vetted before it is saved.</p>
+        <p className="hint">{t('Instructions for specific kinds of work. Each skill is vetted before it is saved.')}</p>
         <span className="grow" />
-        <Button onClick={() => setAsked('import')}>Import</Button>
+        <Button onClick={() => setAsked('import')}>{t('Import')}</Button>
         <Button icon="upload" onClick={() => setAsked('upload')}>
-          Upload folder
+          {t('Upload folder')}
         </Button>
         <Button icon="plus" look="primary" onClick={() => setAsked('create')}>
-          New skill
+          {t('New skill')}
         </Button>
       </div>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {listed.data === undefined && listed.loading && <Skeleton lines={4} />}
-      {listed.data?.skills.length === 0 && <Empty title="No skills yet" />}
+      {listed.data?.skills.length === 0 && <Empty title={t('No skills yet')} />}
       <ul className="rows">
         {listed.data?.skills.map((skill) => (
           <li key={`${skill.scope} ${skill.name}`} className="row skill-row">
@@ -59,19 +60,19 @@ export function SkillsTab({ agentId }: { readonly agentId: string }) {
               <Badge tone={verdictTones[skill.verdict]}>{skill.verdict}</Badge>
               <Badge tone={stateTones[skill.state]}>{skill.state}</Badge>
               <span>{plural(skill.fileCount, 'file')}</span>
-              {skill.uses > 0 && <span>{`used ${plural(skill.uses, 'time')}`}</span>}
+              {skill.uses > 0 && <span>{t('used {times}', { times: plural(skill.uses, 'time') })}</span>}
               {skill.provenance !== undefined && (
                 <span
                   title={skill.provenance.url}
-                >{`${skill.provenance.tier}${skill.provenance.forced ? ', confirmed' : ''}, ${ago(skill.provenance.at)}`}</span>
+                >{`${skill.provenance.tier}${skill.provenance.forced ? t(', confirmed') : ''}, ${ago(skill.provenance.at)}`}</span>
               )}
             </div>
             <div className="actions">
-              <Button small icon="edit" label={`Edit ${skill.name}`} onClick={() => setAsked({ edit: skill })}>
-                Edit
+              <Button small icon="edit" label={t('Edit {name}', { name: skill.name })} onClick={() => setAsked({ edit: skill })}>
+                {t('Edit')}
               </Button>
-              <Button small icon="trash" label={`Delete ${skill.name}`} onClick={() => setAsked({ remove: skill })}>
-                Delete
+              <Button small icon="trash" label={t('Delete {name}', { name: skill.name })} onClick={() => setAsked({ remove: skill })}>
+                {t('Delete')}
               </Button>
             </div>
           </li>
@@ -83,15 +84,15 @@ export function SkillsTab({ agentId }: { readonly agentId: string }) {
       {typeof asked === 'object' && 'edit' in asked && <WriteSkillDialog agentId={agentId} skill={asked.edit} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'remove' in asked && (
         <Confirm
-          title={`Delete skill ${asked.remove.name}?`}
-          action="Delete"
+          title={t('Delete skill {name}?', { name: asked.remove.name })}
+          action={t('Delete')}
           onClose={close}
           run={async () => {
             await client.call('skills.delete', { name: asked.remove.name, scope: asked.remove.scope, agentId });
-            done(`Deleted ${asked.remove.name}.`);
+            done(t('Deleted {name}.', { name: asked.remove.name }));
           }}
         >
-          <p>{asked.remove.scope === 'shared' ? 'The skill is deleted for all agents, with all its files.' : 'All its files are deleted.'}</p>
+          <p>{asked.remove.scope === 'shared' ? t('The skill is deleted for all agents, with all its files.') : t('All its files are deleted.')}</p>
         </Confirm>
       )}
     </>

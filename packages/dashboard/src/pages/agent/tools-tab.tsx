@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -16,9 +17,9 @@ const profiles: readonly Policy['profile'][] = ['none', 'minimal', 'coding', 'me
 /** Origins worth comparing; each other origin has the tools of one of these. */
 const origins = ['rpc', 'api', 'v1', 'webhook', 'cron', 'heartbeat', 'mcp'] as const;
 const refusals: Readonly<Record<NonNullable<Result<'tools.list'>['tools'][number]['refusal']>, string>> = {
-  explicit_deny: 'denied by name',
-  not_in_profile: 'not in the profile or the allow list',
-  origin: 'not for turns of this origin',
+  explicit_deny: t('denied by name'),
+  not_in_profile: t('not in the profile or the allow list'),
+  origin: t('not for turns of this origin'),
 };
 const riskTones: Readonly<Record<string, Tone>> = { read: 'neutral', write: 'warn', outward: 'accent' };
 
@@ -43,19 +44,21 @@ export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly
         }}
       />
       <div className="toolbar">
-        <SearchField label="Search tools" value={query} onChange={setQuery} />
+        <SearchField label={t('Search tools')} value={query} onChange={setQuery} />
         <select
-          aria-label="Origin of the turn"
+          aria-label={t('Origin of the turn')}
           value={origin}
           onChange={({ target: { value } }) => setOrigin(origins.find((one) => one === value) ?? 'rpc')}
         >
           {origins.map((one) => (
-            <option key={one} value={one}>{`Turns from ${one}`}</option>
+            <option key={one} value={one}>
+              {t('Turns from {one}', { one })}
+            </option>
           ))}
         </select>
         {listed.data !== undefined && (
           <span className="hint" role="status">
-            {`${allowed} of ${plural(shown.length, 'tool')} allowed`}
+            {t('{allowed} of {tools} allowed', { allowed, tools: plural(shown.length, 'tool') })}
           </span>
         )}
       </div>
@@ -73,8 +76,8 @@ export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly
             <div className="row-facts">
               {tool.source !== 'builtin' && <Badge>{tool.source}</Badge>}
               <Badge tone={riskTones[tool.risk] ?? 'neutral'}>{tool.risk}</Badge>
-              {tool.deferred && <Badge>loaded on demand</Badge>}
-              <Badge tone={tool.allowed ? 'good' : 'bad'}>{tool.allowed ? 'Allowed' : 'Denied'}</Badge>
+              {tool.deferred && <Badge>{t('loaded on demand')}</Badge>}
+              <Badge tone={tool.allowed ? 'good' : 'bad'}>{tool.allowed ? t('Allowed') : t('Denied')}</Badge>
               {tool.refusal !== undefined && <span>{refusals[tool.refusal]}</span>}
             </div>
           </li>
@@ -102,13 +105,13 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
   return (
     <form
       className="panel"
-      aria-label="Policy"
+      aria-label={t('Policy')}
       onSubmit={(event) => {
         event.preventDefault();
         run(() => update(true));
       }}
     >
-      <Field label="Profile" hint="The base set.">
+      <Field label={t('Profile')} hint={t('The base set.')}>
         {(id, hint) => (
           <select
             id={id}
@@ -126,7 +129,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
         )}
       </Field>
       <div className="field-pair">
-        <Field label="Also allow" hint="Names, group:<name> or mcp__<server>--*, separated by commas.">
+        <Field label={t('Also allow')} hint={t('Names, group:<name> or mcp__<server>--*, separated by commas.')}>
           {(id, hint) => (
             <input
               id={id}
@@ -139,7 +142,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
             />
           )}
         </Field>
-        <Field label="Deny" hint="Overrides everything else.">
+        <Field label={t('Deny')} hint={t('Overrides everything else.')}>
           {(id, hint) => (
             <input
               id={id}
@@ -153,17 +156,17 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
           )}
         </Field>
       </div>
-      {error !== undefined && <Failure error={error} title="Invalid policy." />}
+      {error !== undefined && <Failure error={error} title={t('Invalid policy.')} />}
       {plan !== undefined && <ChangeList changes={plan} />}
       {plan?.some(({ path, after }) => path === 'tools.profile' && after === 'full') === true && (
-        <Notice tone="warn">The profile full grants the agent every tool.</Notice>
+        <Notice tone="warn">{t('The profile full grants the agent every tool.')}</Notice>
       )}
       <div className="actions">
         <Button submit disabled={busy}>
-          Check
+          {t('Check')}
         </Button>
         <Button look="primary" disabled={busy || plan === undefined || plan.length === 0} onClick={() => run(() => update(false))}>
-          Apply
+          {t('Apply')}
         </Button>
       </div>
     </form>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -46,15 +47,15 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
         <>
           <div className="toolbar">
             <span className="mono hint">{data.dir}</span>
-            <Badge tone={data.isBootstrapped ? 'good' : 'neutral'}>{data.isBootstrapped ? 'Set up' : 'First interview pending'}</Badge>
+            <Badge tone={data.isBootstrapped ? 'good' : 'neutral'}>{data.isBootstrapped ? t('Set up') : t('First interview pending')}</Badge>
             <span className="grow" />
             {(!data.exists || !data.hasGitRepo || data.files.some(({ present }) => !present)) && (
-              <Button onClick={() => setUp.run(() => client.call('workspace.init', { agentId }).then(() => changed('Workspace set up.')))}>
-                Create missing files
+              <Button onClick={() => setUp.run(() => client.call('workspace.init', { agentId }).then(() => changed(t('Workspace set up.'))))}>
+                {t('Create missing files')}
               </Button>
             )}
             <Button icon="plus" disabled={!data.exists} onClick={() => setNaming(true)}>
-              New file
+              {t('New file')}
             </Button>
           </div>
           {naming && (
@@ -67,14 +68,14 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
             />
           )}
           {!data.exists ? (
-            <Empty title="No workspace yet">
-              <p>It is created when you set it up, or when the agent writes its first file.</p>
+            <Empty title={t('No workspace yet')}>
+              <p>{t('It is created when you set it up, or when the agent writes its first file.')}</p>
             </Empty>
           ) : (
             <div className="workspace">
               <FileTree agentId={agentId} round={round} templates={data.files} current={opened?.path} onOpen={open} />
               {opened === undefined ? (
-                <Empty title="Select a file" />
+                <Empty title={t('Select a file')} />
               ) : (
                 <FileEditor
                   key={opened.path}
@@ -100,7 +101,7 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
               round={round}
               onRestored={(path) => {
                 if (opened?.path === path) setOpened(undefined);
-                changed(`Restored ${path}.`);
+                changed(t('Restored {path}.', { path }));
               }}
             />
           )}

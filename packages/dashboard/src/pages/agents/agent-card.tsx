@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, IconButton } from '../../ui/parts.tsx';
@@ -27,30 +28,34 @@ export function AgentCard({
         <h3>
           <PageLink to={`/agents/${encodeURIComponent(agentId)}`}>{config.name}</PageLink> <span className="mono hint">{agentId}</span>
         </h3>
-        <Badge tone={suspended ? 'warn' : 'good'}>{suspended ? 'Suspended' : 'Active'}</Badge>
+        <Badge tone={suspended ? 'warn' : 'good'}>{suspended ? t('Suspended') : t('Active')}</Badge>
       </header>
       <dl className="facts">
-        <dt>Model</dt>
-        <dd className="mono">{config.model ?? 'first found'}</dd>
+        <dt>{t('Model')}</dt>
+        <dd className="mono">{config.model ?? t('first found')}</dd>
         {config.fallbackModels.length > 0 && (
           <>
-            <dt>Fallbacks</dt>
+            <dt>{t('Fallbacks')}</dt>
             <dd className="mono">{config.fallbackModels.join(', ')}</dd>
           </>
         )}
-        <dt>Tools</dt>
+        <dt>{t('Tools')}</dt>
         <dd>{config.tools.profile}</dd>
-        <dt>Steps</dt>
-        <dd>up to {config.maxSteps}</dd>
+        <dt>{t('Steps')}</dt>
+        <dd>{tx('up to {maxSteps}', { maxSteps: config.maxSteps })}</dd>
       </dl>
       <footer>
-        {isDefault && <Badge tone="accent">Default</Badge>}
+        {isDefault && <Badge tone="accent">{t('Default')}</Badge>}
         <Badge>{sourceNames[source]}</Badge>
         <span className="grow" />
-        {!suspended && <IconButton icon="chat" label={`Chat with ${agentId}`} onClick={onChat} />}
-        <IconButton icon={suspended ? 'play' : 'pause'} label={suspended ? `Resume ${agentId}` : `Suspend ${agentId}`} onClick={onSwitch} />
-        <IconButton icon="edit" label={`Edit ${agentId}`} onClick={onEdit} />
-        {!isDefault && <IconButton icon="trash" label={`Delete ${agentId}`} onClick={onRemove} />}
+        {!suspended && <IconButton icon="chat" label={t('Chat with {agentId}', { agentId })} onClick={onChat} />}
+        <IconButton
+          icon={suspended ? 'play' : 'pause'}
+          label={suspended ? t('Resume {agentId}', { agentId }) : t('Suspend {agentId}', { agentId })}
+          onClick={onSwitch}
+        />
+        <IconButton icon="edit" label={t('Edit {agentId}', { agentId })} onClick={onEdit} />
+        {!isDefault && <IconButton icon="trash" label={t('Delete {agentId}', { agentId })} onClick={onRemove} />}
       </footer>
     </>
   );

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -76,7 +77,7 @@ export function AgentCards({
   return (
     <>
       {error !== undefined && <Failure error={error} onRetry={retry} />}
-      {found.length === 0 && <p className="hint">No matching agents.</p>}
+      {found.length === 0 && <p className="hint">{t('No matching agents.')}</p>}
       {isLoading && <Skeleton lines={6} />}
       <ul className="cards">
         {shown
@@ -98,7 +99,7 @@ export function AgentCards({
       </ul>
       {found.length > shown.length && (
         <div>
-          <Button onClick={showMore}>Show more ({found.length - shown.length})</Button>
+          <Button onClick={showMore}>{tx('Show more ({found})', { found: found.length - shown.length })}</Button>
         </div>
       )}
     </>

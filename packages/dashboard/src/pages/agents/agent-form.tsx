@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useId, useState } from 'react';
@@ -87,7 +88,7 @@ export function AgentForm({
   };
 
   return (
-    <Dialog title={agent === undefined ? 'New agent' : `Edit ${agent.agentId}`} onClose={onClose}>
+    <Dialog title={agent === undefined ? t('New agent') : t('Edit {agentId}', { agentId: agent.agentId })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -97,9 +98,9 @@ export function AgentForm({
         <AgentFields draft={draft} isNew={agent === undefined} models={models} change={(part) => setDraft({ ...draft, ...part })} />
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy}>
-            {busy ? 'Saving…' : agent === undefined ? 'Create' : 'Save'}
+            {busy ? t('Saving…') : agent === undefined ? t('Create') : t('Save')}
           </Button>
         </footer>
       </form>
@@ -125,7 +126,7 @@ function AgentFields({
   return (
     <div className="dialog-body">
       {isNew && (
-        <Field label="Id" hint="Lower-case letters, digits, - and _. Identifies the agent in every call.">
+        <Field label={t('Id')} hint={t('Lower-case letters, digits, - and _. Identifies the agent in every call.')}>
           {(field, hint) => (
             <input
               id={field}
@@ -140,12 +141,12 @@ function AgentFields({
       )}
       {isNew && (
         <Field
-          label="Template"
-          hint={template?.summary ?? 'Prompt files, tools, approvals and budgets to start from. All of it can be changed later.'}
+          label={t('Template')}
+          hint={template?.summary ?? t('Prompt files, tools, approvals and budgets to start from. All of it can be changed later.')}
         >
           {(field, hint) => (
             <select id={field} aria-describedby={hint} value={draft.template} onChange={(event) => change({ template: event.target.value })}>
-              <option value="">None</option>
+              <option value="">{t('None')}</option>
               {templates.map(({ id, title }) => (
                 <option key={id} value={id}>
                   {title}
@@ -155,12 +156,12 @@ function AgentFields({
           )}
         </Field>
       )}
-      <Field label="Name" hint="The agent's display name.">
+      <Field label={t('Name')} hint={t("The agent's display name.")}>
         {(field, hint) => (
           <input id={field} aria-describedby={hint} maxLength={128} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
         )}
       </Field>
-      <Field label="Model" hint="provider/model. Leave empty to use the first model found.">
+      <Field label={t('Model')} hint={t('provider/model. Leave empty to use the first model found.')}>
         {(field, hint) => (
           <>
             <input id={field} aria-describedby={hint} list={listId} value={draft.model} onChange={(event) => change({ model: event.target.value })} />
@@ -172,7 +173,7 @@ function AgentFields({
           </>
         )}
       </Field>
-      <Field label="Instructions" hint="Added to the system prompt.">
+      <Field label={t('Instructions')} hint={t('Added to the system prompt.')}>
         {(field, hint) => (
           <textarea
             id={field}
@@ -184,10 +185,10 @@ function AgentFields({
           />
         )}
       </Field>
-      {template !== undefined && <p className="hint">Tools: {template.tools.join('; ')}.</p>}
+      {template !== undefined && <p className="hint">{tx('Tools: {tools}.', { tools: template.tools.join('; ') })}</p>}
       {template === undefined && (
         <div className="field-pair">
-          <Field label="Tools">
+          <Field label={t('Tools')}>
             {(field) => (
               <select
                 id={field}
@@ -200,7 +201,7 @@ function AgentFields({
               </select>
             )}
           </Field>
-          <Field label="Steps per turn">
+          <Field label={t('Steps per turn')}>
             {(field) => (
               <input
                 id={field}

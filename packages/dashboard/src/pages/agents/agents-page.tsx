@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
@@ -29,7 +30,7 @@ async function loadOverview(client: Client, signal: AbortSignal): Promise<Overvi
 
 export function AgentsPage() {
   const { admin } = useSession();
-  return admin ? <Overview /> : <AdminOnly title="Agents & models" />;
+  return admin ? <Overview /> : <AdminOnly title={t('Agents & models')} />;
 }
 
 function Overview() {
@@ -50,11 +51,11 @@ function Overview() {
 
   return (
     <Page
-      title="Agents & models"
-      lead="Agents and the models they use."
+      title={t('Agents & models')}
+      lead={t('Agents and the models they use.')}
       actions={
         <Button icon="plus" look="primary" onClick={() => setEditing('new')} disabled={data === undefined}>
-          New agent
+          {t('New agent')}
         </Button>
       }
     >
@@ -64,11 +65,11 @@ function Overview() {
       {data !== undefined && (
         <>
           <div className="toolbar">
-            <h2>Agents</h2>
-            {data.ids.length > pageSize && <SearchField label="Search agents" value={query} onChange={setQuery} />}
+            <h2>{t('Agents')}</h2>
+            {data.ids.length > pageSize && <SearchField label={t('Search agents')} value={query} onChange={setQuery} />}
           </div>
           <AgentCards cards={cards} onEdit={setEditing} onRemove={setRemoving} onSwitch={(agent) => switching.run(() => suspend(agent))} />
-          <h2>Models</h2>
+          <h2>{t('Models')}</h2>
           {states.error !== undefined && <Failure error={states.error} onRetry={states.reload} />}
           {data.providers.map((provider) => (
             <ModelTable
@@ -93,15 +94,15 @@ function Overview() {
       )}
       {removing !== undefined && (
         <Confirm
-          title={`Delete agent ${removing.config.name} (${removing.agentId})?`}
-          action="Delete"
+          title={t('Delete agent {name} ({agentId})?', { name: removing.config.name, agentId: removing.agentId })}
+          action={t('Delete')}
           onClose={() => setRemoving(undefined)}
           run={async () => {
             await client.call('agents.delete', { agentId: removing.agentId });
             overview.reload();
           }}
         >
-          <p>The agent accepts no more messages. Its conversations are kept.</p>
+          <p>{t('The agent accepts no more messages. Its conversations are kept.')}</p>
         </Confirm>
       )}
     </Page>

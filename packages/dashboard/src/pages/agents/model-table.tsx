@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -23,42 +24,42 @@ export function ModelTable({
   const { busy, error, run } = useAction();
   const check = (): void => run(async () => setOutcome(await client.call('models.test', { provider: name })));
   return (
-    <section className="provider" aria-label={`Provider ${name}`}>
+    <section className="provider" aria-label={t('Provider {name}', { name })}>
       <header>
         <h3>{name}</h3>
         {state !== undefined && <ProviderBadge state={state} />}
         <span className="hint">{plural(models.length, 'model')}</span>
         <span className="grow" />
-        <Button small disabled={busy} onClick={check} label={`Check configuration of ${name}`}>
-          {busy ? 'Checking…' : 'Check'}
+        <Button small disabled={busy} onClick={check} label={t('Check configuration of {name}', { name })}>
+          {busy ? t('Checking…') : t('Check')}
         </Button>
       </header>
       {state !== undefined && <ProviderTrouble state={state} onChanged={onChanged} />}
       {error !== undefined && <Failure error={error} onRetry={check} />}
       {outcome !== undefined && <Outcome outcome={outcome} />}
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`Models of ${name}`}>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Models of {name}', { name })}>
         <table>
           <thead>
             <tr>
-              <th>Model</th>
-              <th>Input</th>
-              <th data-align="right">Context</th>
-              <th data-align="right">Output</th>
-              <th data-align="right">Input $/M</th>
-              <th data-align="right">Output $/M</th>
+              <th>{t('Model')}</th>
+              <th>{t('Input')}</th>
+              <th data-align="right">{t('Context')}</th>
+              <th data-align="right">{t('Output')}</th>
+              <th data-align="right">{t('Input $/M')}</th>
+              <th data-align="right">{t('Output $/M')}</th>
             </tr>
           </thead>
           <tbody>
             {models.map((model) => (
               <tr key={model.modelId}>
                 <td>
-                  <span className="mono">{model.modelId}</span> {model.reasoning && <Badge>reasoning</Badge>}
+                  <span className="mono">{model.modelId}</span> {model.reasoning && <Badge>{t('reasoning')}</Badge>}
                 </td>
                 <td>{model.input.join(', ')}</td>
                 <td data-align="right">{count(model.contextWindow)}</td>
                 <td data-align="right">{count(model.maxTokens)}</td>
-                <td data-align="right">{model.cost === null ? 'unknown' : model.cost.input}</td>
-                <td data-align="right">{model.cost === null ? 'unknown' : model.cost.output}</td>
+                <td data-align="right">{model.cost === null ? t('unknown') : model.cost.input}</td>
+                <td data-align="right">{model.cost === null ? t('unknown') : model.cost.output}</td>
               </tr>
             ))}
           </tbody>
@@ -70,18 +71,23 @@ export function ModelTable({
 
 function Outcome({ outcome }: { readonly outcome: Result<'models.test'> }) {
   const { status, source, message, hint, modelsAvailable, agentsUsing } = outcome;
-  const summary = { available: 'Configured', no_models: 'Configured, but without models', not_configured: 'Not configured' }[status];
+  const summary = { available: t('Configured'), no_models: t('Configured, but without models'), not_configured: t('Not configured') }[status];
   const more = [
-    source === undefined ? undefined : `from ${source.replaceAll('_', ' ')}`,
+    source === undefined ? undefined : t('from {source}', { source: source.replaceAll('_', ' ') }),
     plural(modelsAvailable, 'model'),
-    agentsUsing.length === 0 ? 'not used by any agent' : `used by ${agentsUsing.map(({ agentId }) => agentId).join(', ')}`,
+    agentsUsing.length === 0
+      ? t('not used by any agent')
+      : t('used by {agentsUsing}', { agentsUsing: agentsUsing.map(({ agentId }) => agentId).join(', ') }),
     message,
     hint,
   ].filter((part) => part !== undefined);
   return (
     <Notice tone={status === 'available' ? 'good' : 'warn'}>
       <span>
-        <strong>{summary}</strong>: {more.join('; ')}. This check reads the catalog only; it does not contact the provider.
+        {tx('{name}: {more}. This check reads the catalog only; it does not contact the provider.', {
+          name: <strong>{summary}</strong>,
+          more: more.join('; '),
+        })}
       </span>
     </Notice>
   );

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -10,9 +11,9 @@ export type ProviderState = Result<'providers.list'>['providers'][number];
 
 export const stateTones: Readonly<Record<ProviderState['state'], Tone>> = { ok: 'good', refused: 'bad', cooling: 'warn', unreachable: 'bad' };
 const meanings: Readonly<Record<Exclude<ProviderState['state'], 'ok'>, string>> = {
-  refused: 'The provider refused the credentials of this gateway.',
-  cooling: 'The provider asked the gateway to wait.',
-  unreachable: 'The provider does not respond properly.',
+  refused: t('The provider refused the credentials of this gateway.'),
+  cooling: t('The provider asked the gateway to wait.'),
+  unreachable: t('The provider does not respond properly.'),
 };
 /** Polling interval: no event reports the end of a pause. */
 const refreshMs = 15_000;
@@ -34,8 +35,13 @@ export function useProviderStates(): Loaded<readonly ProviderState[]> {
 }
 
 export function ProviderBadge({ state: { state, untilMs } }: { readonly state: ProviderState }) {
-  const until = untilMs === undefined ? '' : state === 'cooling' ? ` until ${clockTime(untilMs)}` : `, next call ${clockTime(untilMs)}`;
-  return <Badge tone={stateTones[state]}>{state === 'ok' ? 'ok' : `${state}${until}`}</Badge>;
+  const until =
+    untilMs === undefined
+      ? ''
+      : state === 'cooling'
+        ? ` ${t('until {until}', { until: clockTime(untilMs) })}`
+        : t(', next call {until}', { until: clockTime(untilMs) });
+  return <Badge tone={stateTones[state]}>{state === 'ok' ? t('ok') : `${state}${until}`}</Badge>;
 }
 
 /** Explains why a provider is paused, with a button to retry now. */
@@ -55,19 +61,19 @@ export function ProviderTrouble({ state, onChanged }: { readonly state: Provider
       {error !== undefined && <Failure error={error} />}
       {state.state === 'ok' && isRetried && (
         <Notice tone="good">
-          <span>The next call goes through, and work waiting for {provider} is retried now.</span>
+          <span>{tx('The next call goes through, and work waiting for {provider} is retried now.', { provider })}</span>
         </Notice>
       )}
       {state.state !== 'ok' && (
         <div className={`notice ${stateTones[state.state]}`} role="status">
           <div>
             <p>
-              {meanings[state.state]} <span className="hint">First seen {ago(state.sinceMs)}.</span>
+              {meanings[state.state]} <span className="hint">{tx('First seen {since}.', { since: ago(state.sinceMs) })}</span>
             </p>
             {state.cause !== undefined && <p dir="auto">{state.cause}</p>}
           </div>
-          <Button small icon="retry" disabled={busy} onClick={() => run(retry)} label={`Retry now: ${provider}`}>
-            Retry now
+          <Button small icon="retry" disabled={busy} onClick={() => run(retry)} label={t('Retry now: {provider}', { provider })}>
+            {t('Retry now')}
           </Button>
         </div>
       )}

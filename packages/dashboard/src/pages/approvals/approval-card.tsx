@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { addRule, type AllowRule, ruleFor } from '@gatehouse/client';
 import { useEffect, useId, useRef, useState } from 'react';
 import type { ApprovalRequest } from '../../data/approvals.ts';
@@ -65,52 +66,54 @@ export function ApprovalCard({
         )}
         <p className="badges">
           <AgentBadge agentId={agentId} />
-          <Badge>{`from ${origin}`}</Badge>
+          <Badge>{t('from {origin}', { origin })}</Badge>
           <Badge tone={trustLevel === 'tainted' ? 'warn' : 'good'}>
-            {trustLevel === 'tainted' ? 'after reading external content' : 'no external content'}
+            {trustLevel === 'tainted' ? t('after reading external content') : t('no external content')}
           </Badge>
         </p>
         <p>{reasonText(request.reason)}</p>
-        <pre className="raw-text" tabIndex={0} role="region" aria-label={`Arguments of ${toolName}`}>
+        <pre className="raw-text" tabIndex={0} role="region" aria-label={t('Arguments of {toolName}', { toolName })}>
           {revealedJson(params)}
         </pre>
         {!inChat && (
           <dl className="facts">
-            <dt>Requested</dt>
+            <dt>{t('Requested')}</dt>
             <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
           </dl>
         )}
-        {typeof rule === 'string' && <p className="hint">This call can't be allowed always: {revealedText(rule)}.</p>}
+        {typeof rule === 'string' && <p className="hint">{tx("This call can't be allowed always: {rule}.", { rule: revealedText(rule) })}</p>}
         {offered !== undefined && (
-          <section className="rule-offer" aria-label="Rule that allows this call">
+          <section className="rule-offer" aria-label={t('Rule that allows this call')}>
             <p>
-              <strong>Calls like this one are then made without asking:</strong> the same tool, agent, origin and arguments. The rule is added to{' '}
-              <span className="mono">approvals.rules</span>, in front of the others.
+              {tx('{name} the same tool, agent, origin and arguments. The rule is added to {span}, in front of the others.', {
+                name: <strong>{t('Calls like this one are then made without asking:')}</strong>,
+                span: <span className="mono">{t('approvals.rules')}</span>,
+              })}
             </p>
-            <pre className="raw-text" tabIndex={0} role="region" aria-label="Rule">
+            <pre className="raw-text" tabIndex={0} role="region" aria-label={t('Rule')}>
               {revealedJson(offered)}
             </pre>
             <div className="choices">
               <Button disabled={busy || isDecided} onClick={() => setOffered(undefined)}>
-                Cancel
+                {t('Cancel')}
               </Button>
               <Button look="primary" disabled={busy || isDecided} onClick={() => allowAlways(offered)}>
-                Add rule and allow
+                {t('Add rule and allow')}
               </Button>
             </div>
           </section>
         )}
         {!inChat && (
           <details className="hint">
-            <summary>What exactly is allowed</summary>
+            <summary>{t('What exactly is allowed')}</summary>
             <dl className="facts">
-              <dt>Conversation</dt>
+              <dt>{t('Conversation')}</dt>
               <dd>
                 <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
               </dd>
-              <dt>Arguments</dt>
-              <dd>{bytes(paramsBytes)}, all shown above</dd>
-              <dt>Digest</dt>
+              <dt>{t('Arguments')}</dt>
+              <dd>{tx('{paramsBytes}, all shown above', { paramsBytes: bytes(paramsBytes) })}</dd>
+              <dt>{t('Digest')}</dt>
               <dd className="mono">{digest}</dd>
             </dl>
           </details>
@@ -119,23 +122,23 @@ export function ApprovalCard({
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <footer className="approval-foot">
         <input
-          aria-label={`Reason for deciding on ${toolName}`}
-          placeholder="Reason for the agent (optional)"
+          aria-label={t('Reason for deciding on {toolName}', { toolName })}
+          placeholder={t('Reason for the agent (optional)')}
           maxLength={500}
           value={reason}
           onChange={(event) => setReason(event.target.value)}
         />
-        <CopyButton text={JSON.stringify(params, null, 2)} label="Copy" />
+        <CopyButton text={JSON.stringify(params, null, 2)} label={t('Copy')} />
         <Button look="danger" disabled={busy || isDecided} onClick={() => decide(false)}>
-          Deny
+          {t('Deny')}
         </Button>
         {typeof rule !== 'string' && offered === undefined && (
           <Button disabled={busy || isDecided} onClick={() => setOffered(rule)}>
-            Always allow this…
+            {t('Always allow this…')}
           </Button>
         )}
         <Button look="primary" disabled={busy || isDecided} onClick={() => decide(true)}>
-          Allow once
+          {t('Allow once')}
         </Button>
       </footer>
     </article>
@@ -151,10 +154,18 @@ function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalReques
   }, []);
   const seconds = Math.ceil((expiresAt - now) / 1000);
   const minutes = Math.floor(seconds / 60);
-  if (seconds <= 0) return <Badge tone="bad">Expired</Badge>;
+  if (seconds <= 0) return <Badge tone="bad">{t('Expired')}</Badge>;
   return (
-    <span role="timer" className={seconds < 60 ? 'time-left bad-text' : 'time-left'} title={`Denied automatically in ${duration(seconds)}`}>
-      {minutes >= 60 ? `${duration(seconds)} left` : minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
+    <span
+      role="timer"
+      className={seconds < 60 ? 'time-left bad-text' : 'time-left'}
+      title={t('Denied automatically in {seconds}', { seconds: duration(seconds) })}
+    >
+      {minutes >= 60
+        ? t('{seconds} left', { seconds: duration(seconds) })
+        : minutes > 0
+          ? t('{minutes}:{padStart} left', { minutes, padStart: String(seconds % 60).padStart(2, '0') })
+          : t('{seconds} s left', { seconds })}
     </span>
   );
 }
@@ -162,5 +173,5 @@ function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalReques
 /** Says which rule asked; other reasons are sentences already. */
 function reasonText(reason: string): string {
   const rule = /^approvals\.rules\[(\d+)\]$/.exec(reason)?.[1];
-  return rule === undefined ? revealedText(reason) : `Rule ${Number(rule) + 1} of your approval settings asks before this call.`;
+  return rule === undefined ? revealedText(reason) : t('Rule {rule} of your approval settings asks before this call.', { rule: Number(rule) + 1 });
 }

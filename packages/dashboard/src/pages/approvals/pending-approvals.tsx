@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useId, useState } from 'react';
 import type { ApprovalRequest, Decision } from '../../data/approvals.ts';
 import { useSession } from '../../data/context.ts';
@@ -41,13 +42,13 @@ export function PendingApprovals({ wanted }: { readonly wanted: string | undefin
     }
     const missed = all.length - decidedCount;
     setOutcome(
-      `${approved ? 'Allowed' : 'Denied'} ${plural(decidedCount, 'call')}${missed > 0 ? `; ${plural(missed, 'call')} already decided` : ''}.`,
+      `${approved ? t('Allowed') : t('Denied')} ${plural(decidedCount, 'call')}${missed > 0 ? t('; {calls} already decided', { calls: plural(missed, 'call') }) : ''}.`,
     );
     approvals.reload();
   };
   const forgetDenials = async (): Promise<void> => {
     await client.call('admin.approval.clearDenialCache');
-    setOutcome('Denials cleared. The same calls ask for approval again.');
+    setOutcome(t('Denials cleared. The same calls ask for approval again.'));
   };
   const groups = Map.groupBy(requests, ({ conversationRef }) => conversationRef);
 
@@ -55,18 +56,18 @@ export function PendingApprovals({ wanted }: { readonly wanted: string | undefin
   return (
     <section className="approvals" aria-labelledby={heading}>
       <div className="panel-head">
-        <h2 id={heading}>Approvals</h2>
-        <span className="hint">Exactly what you allow runs.</span>
+        <h2 id={heading}>{t('Approvals')}</h2>
+        <span className="hint">{t('Exactly what you allow runs.')}</span>
         <span className="grow" />
         <Button small look="quiet" disabled={clearing.busy} onClick={() => clearing.run(forgetDenials)}>
-          Clear denials
+          {t('Clear denials')}
         </Button>
       </div>
       {clearing.error !== undefined && <Failure error={clearing.error} />}
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {wanted !== undefined && !loading && error === undefined && !requests.some(({ requestId }) => requestId === wanted) && (
-        <Notice>The requested call is no longer pending.</Notice>
+        <Notice>{t('The requested call is no longer pending.')}</Notice>
       )}
       {[...groups.values()].map((group) => (
         <ApprovalGroup
@@ -76,10 +77,12 @@ export function PendingApprovals({ wanted }: { readonly wanted: string | undefin
           onDecideAll={(approved) => setAsked({ requests: group, approved })}
         />
       ))}
-      {total > requests.length && <p className="hint">{`Showing the oldest ${requests.length} of ${plural(total, 'call')}.`}</p>}
+      {total > requests.length && (
+        <p className="hint">{t('Showing the oldest {requests} of {calls}.', { requests: requests.length, calls: plural(total, 'call') })}</p>
+      )}
       {decided.length > 0 && (
-        <section className="approval-group" aria-label="Decided since this tab was opened">
-          <h3>Decided</h3>
+        <section className="approval-group" aria-label={t('Decided since this tab was opened')}>
+          <h3>{t('Decided')}</h3>
           <ul className="rows">
             {decided.map((one) => (
               <DecisionRow key={one.request.requestId} decision={one} />
@@ -89,8 +92,8 @@ export function PendingApprovals({ wanted }: { readonly wanted: string | undefin
       )}
       {asked !== undefined && (
         <Confirm
-          title={`${asked.approved ? 'Allow' : 'Deny'} ${plural(asked.requests.length, 'call')}?`}
-          action={asked.approved ? 'Allow all once' : 'Deny all'}
+          title={`${asked.approved ? t('Allow') : t('Deny')} ${plural(asked.requests.length, 'call')}?`}
+          action={asked.approved ? t('Allow all once') : t('Deny all')}
           run={() => decideAll(asked)}
           onClose={() => setAsked(undefined)}
         >
@@ -121,7 +124,7 @@ function ApprovalGroup({
   const title = useConversationTitle(first?.conversationRef);
   if (first === undefined) return null;
   return (
-    <section className="approval-group" aria-label={`Calls of ${title ?? first.sessionKey}`}>
+    <section className="approval-group" aria-label={t('Calls of {title}', { title: title ?? first.sessionKey })}>
       <div className="panel-head">
         <h3 dir="auto">
           <PageLink to={`/chat/${first.conversationRef}`}>{revealedText(title ?? first.sessionKey)}</PageLink>
@@ -130,8 +133,12 @@ function ApprovalGroup({
         <span className="grow" />
         {requests.length > 1 && (
           <>
-            <Button small onClick={() => onDecideAll(false)}>{`Deny all ${requests.length}`}</Button>
-            <Button small onClick={() => onDecideAll(true)}>{`Allow all ${requests.length}`}</Button>
+            <Button small onClick={() => onDecideAll(false)}>
+              {t('Deny all {requests}', { requests: requests.length })}
+            </Button>
+            <Button small onClick={() => onDecideAll(true)}>
+              {t('Allow all {requests}', { requests: requests.length })}
+            </Button>
           </>
         )}
       </div>
@@ -150,8 +157,8 @@ function DecisionRow({ decision: { request, approved, approvedBy, reason } }: { 
         <span className="hint">{revealedText(request.action)}</span>
       </div>
       <div className="row-facts">
-        <Badge tone={approved ? 'good' : 'bad'}>{approved ? 'Allowed' : 'Denied'}</Badge>
-        <span>{`by ${revealedText(approvedBy)}`}</span>
+        <Badge tone={approved ? 'good' : 'bad'}>{approved ? t('Allowed') : t('Denied')}</Badge>
+        <span>{t('by {approvedBy}', { approvedBy: revealedText(approvedBy) })}</span>
         {reason !== undefined && <span>{revealedText(reason)}</span>}
       </div>
     </li>

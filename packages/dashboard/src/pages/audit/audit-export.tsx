@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useState } from 'react';
@@ -23,7 +24,7 @@ export function AuditExport({ query }: { readonly query: Query }) {
     try {
       const { rows, hasMore } = await loadAll(client, query);
       saveCsv('audit.csv', [
-        ['Time', 'Action', 'Outcome', 'Class', 'Kind', 'Severity', 'Actor', 'Target', 'Id', 'Refs'],
+        [t('Time'), t('Action'), t('Outcome'), t('Class'), t('Kind'), t('Severity'), t('Actor'), t('Target'), t('Id'), t('Refs')],
         ...rows.map((row) => [
           new Date(row.at).toISOString(),
           row.action,
@@ -47,10 +48,14 @@ export function AuditExport({ query }: { readonly query: Query }) {
   return (
     <>
       <Button icon="download" disabled={isLoading} onClick={() => void run()}>
-        {isLoading ? 'Exporting…' : 'Export CSV'}
+        {isLoading ? t('Exporting…') : t('Export CSV')}
       </Button>
       {error !== undefined && <Failure error={error} />}
-      {isCut && <Notice tone="warn">The file has the newest {count(maxRows)} records. Narrow the filters for older ones.</Notice>}
+      {isCut && (
+        <Notice tone="warn">
+          {tx('The file has the newest {maxRows} records. Narrow the filters for older ones.', { maxRows: count(maxRows) })}
+        </Notice>
+      )}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -28,7 +29,7 @@ const pageSize = 50;
 /** Recorded decisions and changes, and who made them. */
 export function AuditPage() {
   const { admin } = useSession();
-  return admin ? <Records /> : <AdminOnly title="Audit" />;
+  return admin ? <Records /> : <AdminOnly title={t('Audit')} />;
 }
 
 function Records() {
@@ -43,8 +44,8 @@ function Records() {
   const { data } = found;
   return (
     <Page
-      title="Audit"
-      lead="Decisions and changes, and who made them. Each is recorded together with the change, and kept."
+      title={t('Audit')}
+      lead={t('Decisions and changes, and who made them. Each is recorded together with the change, and kept.')}
       actions={<AuditExport query={toQuery(filters)} />}
     >
       <FilterForm
@@ -57,7 +58,7 @@ function Records() {
       />
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={6} />}
-      {data?.rows.length === 0 && <Empty title="No records" />}
+      {data?.rows.length === 0 && <Empty title={t('No records')} />}
       {data !== undefined && (
         <p className="visually-hidden" role="status">
           {plural(data.rows.length, 'record')}
@@ -67,7 +68,7 @@ function Records() {
       {(trail.length > 0 || data?.hasMore === true) && (
         <div className="pages">
           <Button small disabled={trail.length === 0} onClick={() => setTrail(trail.slice(0, -1))}>
-            Newer
+            {t('Newer')}
           </Button>
           <Button
             small
@@ -77,7 +78,7 @@ function Records() {
               if (last !== undefined) setTrail([...trail, last.id]);
             }}
           >
-            Older
+            {t('Older')}
           </Button>
         </div>
       )}
@@ -95,7 +96,7 @@ function FilterForm({ onShow }: { readonly onShow: (filters: Filters) => void })
     <Field label={label}>
       {(id) => (
         <select id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })}>
-          <option value="">all</option>
+          <option value="">{t('all')}</option>
           {values.map((one) => (
             <option key={one}>{one}</option>
           ))}
@@ -111,24 +112,24 @@ function FilterForm({ onShow }: { readonly onShow: (filters: Filters) => void })
   return (
     <form
       className="panel"
-      aria-label="Filters"
+      aria-label={t('Filters')}
       onSubmit={(event) => {
         event.preventDefault();
         onShow(draft);
       }}
     >
       <div className="schema-fields">
-        {text('actionType', 'Action')}
-        {choice('classification', 'Class', classifications)}
-        {choice('outcome', 'Outcome', outcomes)}
-        {text('principalId', 'Actor')}
-        {text('target', 'Target')}
-        {time('since', 'From')}
-        {time('until', 'Until')}
+        {text('actionType', t('Action'))}
+        {choice('classification', t('Class'), classifications)}
+        {choice('outcome', t('Outcome'), outcomes)}
+        {text('principalId', t('Actor'))}
+        {text('target', t('Target'))}
+        {time('since', t('From'))}
+        {time('until', t('Until'))}
       </div>
       <div className="actions">
         <Button submit look="primary">
-          Show
+          {t('Show')}
         </Button>
         <Button
           look="quiet"
@@ -137,7 +138,7 @@ function FilterForm({ onShow }: { readonly onShow: (filters: Filters) => void })
             onShow(noFilters);
           }}
         >
-          Clear filters
+          {t('Clear filters')}
         </Button>
       </div>
     </form>

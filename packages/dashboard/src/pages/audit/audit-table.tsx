@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { Fragment, useState } from 'react';
 import { ago, dateTime } from '../../data/format.ts';
@@ -11,12 +12,12 @@ export type AuditRecord = Result<'obs.audit.query'>['rows'][number];
 type Column = 'at' | 'action' | 'outcome' | 'classification' | 'actor' | 'target';
 
 const columns = [
-  ['at', 'Time'],
-  ['action', 'Action'],
-  ['outcome', 'Outcome'],
-  ['classification', 'Class'],
-  ['actor', 'Actor'],
-  ['target', 'Target'],
+  ['at', t('Time')],
+  ['action', t('Action')],
+  ['outcome', t('Outcome')],
+  ['classification', t('Class')],
+  ['actor', t('Actor')],
+  ['target', t('Target')],
 ] as const satisfies readonly (readonly [Column, string])[];
 
 const outcomeTones: Readonly<Record<string, Tone>> = { success: 'good', failure: 'bad', denied: 'warn' };
@@ -27,7 +28,7 @@ export function AuditTable({ rows }: { readonly rows: readonly AuditRecord[] }) 
   const sorting = useSorting(rows, valueOf, { initial: { by: 'at', descending: true }, descendingFirst: (column) => column === 'at' });
   const [open, setOpen] = useState<string>();
   return (
-    <div className="table-scroll panel" tabIndex={0} role="region" aria-label="Records">
+    <div className="table-scroll panel" tabIndex={0} role="region" aria-label={t('Records')}>
       <table className="audit-table">
         <thead>
           <tr>
@@ -84,16 +85,16 @@ function Details({ row: { id, at, kind, severity, refs } }: { readonly row: Audi
   return (
     <div className="audit-details">
       <dl className="facts">
-        <dt>Recorded</dt>
+        <dt>{t('Recorded')}</dt>
         <dd>{dateTime(at)}</dd>
-        <dt>Kind</dt>
+        <dt>{t('Kind')}</dt>
         <dd>{[kind, severity].join(', ')}</dd>
-        <dt>Id</dt>
+        <dt>{t('Id')}</dt>
         <dd className="mono">{id}</dd>
       </dl>
       <p className="feed-links">
-        {typeof conversationRef === 'string' && <PageLink to={`/conversations/${conversationRef}`}>Open conversation</PageLink>}
-        {typeof traceId === 'string' && <PageLink to={`/traces/${encodeURIComponent(traceId)}`}>Open trace</PageLink>}
+        {typeof conversationRef === 'string' && <PageLink to={`/conversations/${conversationRef}`}>{t('Open conversation')}</PageLink>}
+        {typeof traceId === 'string' && <PageLink to={`/traces/${encodeURIComponent(traceId)}`}>{t('Open trace')}</PageLink>}
       </p>
       <JsonTree value={refs} name="refs" />
     </div>

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -25,13 +26,13 @@ export function BrowserDialog(props: BrowserDialogProps) {
   const [recorded, setRecorded] = useState(false);
   if (!recorded) return <LiveDialog {...props} onRecordings={() => setRecorded(true)} />;
   return (
-    <Dialog title={`Recordings of ${props.agentId}’s browser`} wide onClose={props.onClose}>
+    <Dialog title={t('Recordings of {agentId}’s browser', { agentId: props.agentId })} wide onClose={props.onClose}>
       <div className="dialog-body">
         <Recordings agentId={props.agentId} />
       </div>
       <footer>
-        <Button onClick={() => setRecorded(false)}>Live view</Button>
-        <Button onClick={props.onClose}>Close</Button>
+        <Button onClick={() => setRecorded(false)}>{t('Live view')}</Button>
+        <Button onClick={props.onClose}>{t('Close')}</Button>
       </footer>
     </Dialog>
   );
@@ -53,10 +54,10 @@ function LiveDialog({ agentId, onClose, onRecordings }: BrowserDialogProps & { r
     });
   const problem = refused ?? failure ?? error;
   return (
-    <Dialog title={`Browser of ${agentId}`} wide onClose={onClose}>
+    <Dialog title={t('Browser of {agentId}', { agentId })} wide onClose={onClose}>
       <div className="dialog-body">
         <p className="facts-line">
-          {held && <Badge tone="warn">Taken over</Badge>}
+          {held && <Badge tone="warn">{t('Taken over')}</Badge>}
           {shown !== undefined && !ended && (
             <>
               <strong>{shown.title}</strong> <span className="mono browser-address">{shown.url}</span>
@@ -64,25 +65,29 @@ function LiveDialog({ agentId, onClose, onRecordings }: BrowserDialogProps & { r
           )}
         </p>
         {admin && !held && <AddressForm busy={busy} onOpen={open} />}
-        {takes && <p className="hint">Click the picture and type. The agent waits until you return the browser. Esc closes this window.</p>}
+        {takes && <p className="hint">{t('Click the picture and type. The agent waits until you return the browser. Esc closes this window.')}</p>}
         {shown !== undefined && !ended && <Picture shown={shown} {...(takes && { send })} />}
-        <div role="status">{ended && <Notice tone="neutral">The browser does not run{admin ? ': open an address to start it' : ''}.</Notice>}</div>
+        <div role="status">
+          {ended && (
+            <Notice tone="neutral">{tx('The browser does not run{admin}.', { admin: admin ? t(': open an address to start it') : '' })}</Notice>
+          )}
+        </div>
         {problem !== undefined && <Failure error={problem} />}
       </div>
       <footer>
         {takes &&
-          ['Tab', 'Escape'].map((key) => (
+          [t('Tab'), t('Escape')].map((key) => (
             <Button key={key} small onClick={() => send({ type: 'key', key })}>
-              {key === 'Escape' ? 'Esc' : key}
+              {key === 'Escape' ? t('Esc') : key}
             </Button>
           ))}
         {admin && !ended && (
           <Button look={held ? 'primary' : 'plain'} icon="hand" disabled={busy || shown === undefined} onClick={() => hold(!held)}>
-            {held ? 'Return to agent' : 'Take over'}
+            {held ? t('Return to agent') : t('Take over')}
           </Button>
         )}
-        <Button onClick={onRecordings}>Recordings</Button>
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onRecordings}>{t('Recordings')}</Button>
+        <Button onClick={onClose}>{t('Close')}</Button>
       </footer>
     </Dialog>
   );
@@ -98,9 +103,16 @@ function AddressForm({ busy, onOpen }: { readonly busy: boolean; readonly onOpen
         if (url.trim() !== '') onOpen(url.trim());
       }}
     >
-      <input type="text" inputMode="url" aria-label="Address" placeholder="https://…" value={url} onChange={(event) => setUrl(event.target.value)} />
+      <input
+        type="text"
+        inputMode="url"
+        aria-label={t('Address')}
+        placeholder="https://…"
+        value={url}
+        onChange={(event) => setUrl(event.target.value)}
+      />
       <Button submit small disabled={busy || url.trim() === ''}>
-        {busy ? 'Opening…' : 'Open'}
+        {busy ? t('Opening…') : t('Open')}
       </Button>
     </form>
   );
@@ -110,7 +122,7 @@ function AddressForm({ busy, onOpen }: { readonly busy: boolean; readonly onOpen
 function Picture({ shown, send }: { readonly shown: View; readonly send?: (event: InputEvent) => void }) {
   const { jpeg, width, height, title } = shown;
   const place = (event: React.MouseEvent) => placeIn(event.currentTarget.getBoundingClientRect(), shown, event);
-  const alt = `The page ${title}`;
+  const alt = t('The page {title}', { title });
   // An empty page is never drawn.
   const picture =
     jpeg === undefined ? (
@@ -123,7 +135,7 @@ function Picture({ shown, send }: { readonly shown: View; readonly send?: (event
     <div
       className="browser-control"
       role="application"
-      aria-label="Click and type into the page"
+      aria-label={t('Click and type into the page')}
       tabIndex={0}
       onClick={(event) => send({ type: 'click', ...place(event), clicks: Math.min(3, Math.max(1, event.detail)) })}
       onWheel={(event) => send({ type: 'scroll', ...place(event), dx: event.deltaX, dy: event.deltaY })}

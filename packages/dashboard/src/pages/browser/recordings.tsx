@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { BrowserRecordedStep, BrowserRecording } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -30,25 +31,25 @@ function RecordingList({ agentId, onOpen }: { readonly agentId: string; readonly
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={3} />}
       {data?.recordings.length === 0 && (
-        <Empty title="No recordings">
-          <p>The next step in this browser begins one, unless recording is switched off in the settings.</p>
+        <Empty title={t('No recordings')}>
+          <p>{t('The next step in this browser begins one, unless recording is switched off in the settings.')}</p>
         </Empty>
       )}
       {data !== undefined && data.recordings.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="region" aria-label="Recordings, table">
+        <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Recordings, table')}>
           <table>
             <thead>
               <tr>
-                <th scope="col">Started</th>
-                <th scope="col">Last address</th>
+                <th scope="col">{t('Started')}</th>
+                <th scope="col">{t('Last address')}</th>
                 <th scope="col" data-align="right">
-                  Steps
+                  {t('Steps')}
                 </th>
                 <th scope="col" data-align="right">
-                  Size
+                  {t('Size')}
                 </th>
                 <th scope="col">
-                  <span className="visually-hidden">Actions</span>
+                  <span className="visually-hidden">{t('Actions')}</span>
                 </th>
               </tr>
             </thead>
@@ -59,19 +60,19 @@ function RecordingList({ agentId, onOpen }: { readonly agentId: string; readonly
                     <button type="button" className="link-button" onClick={() => onOpen(recording.recordingId)}>
                       {dateTime(recording.startedAt)}
                     </button>{' '}
-                    {recording.running && <Badge tone="accent">Running</Badge>}
+                    {recording.running && <Badge tone="accent">{t('Running')}</Badge>}
                   </th>
                   <td className="mono browser-address">{recording.url ?? ''}</td>
                   <td data-align="right">
                     {recording.steps}
-                    {recording.failed > 0 && `, ${recording.failed} failed`}
+                    {recording.failed > 0 && t(', {failed} failed', { failed: recording.failed })}
                   </td>
                   <td data-align="right">{bytes(recording.bytes)}</td>
                   <td>
                     {admin && (
                       <IconButton
                         icon="trash"
-                        label={`Delete the recording of ${dateTime(recording.startedAt)}`}
+                        label={t('Delete the recording of {startedAt}', { startedAt: dateTime(recording.startedAt) })}
                         onClick={() => setDoomed(recording)}
                       />
                     )}
@@ -84,13 +85,13 @@ function RecordingList({ agentId, onOpen }: { readonly agentId: string; readonly
       )}
       {data?.more === true && limit < 100 && (
         <Button small onClick={() => setLimit(100)}>
-          Show more
+          {t('Show more')}
         </Button>
       )}
       {doomed !== undefined && (
         <Confirm
-          title="Delete recording"
-          action="Delete"
+          title={t('Delete recording')}
+          action={t('Delete')}
           run={async () => {
             await client.call('browser.recordings.delete', { agentId, recordingId: doomed.recordingId });
             found.reload();
@@ -98,7 +99,10 @@ function RecordingList({ agentId, onOpen }: { readonly agentId: string; readonly
           onClose={() => setDoomed(undefined)}
         >
           <p>
-            Deletes the recording of {dateTime(doomed.startedAt)} with {plural(doomed.steps, 'step')}. This can't be undone.
+            {tx("Deletes the recording of {startedAt} with {steps}. This can't be undone.", {
+              startedAt: dateTime(doomed.startedAt),
+              steps: plural(doomed.steps, 'step'),
+            })}
           </p>
         </Confirm>
       )}
@@ -106,7 +110,7 @@ function RecordingList({ agentId, onOpen }: { readonly agentId: string; readonly
   );
 }
 
-const actors: Readonly<Record<BrowserRecordedStep['by'], string>> = { agent: 'Agent', caller: 'Caller', person: 'Person' };
+const actors: Readonly<Record<BrowserRecordedStep['by'], string>> = { agent: t('Agent'), caller: t('Caller'), person: t('Person') };
 
 function StepList({ agentId, recordingId, onBack }: { readonly agentId: string; readonly recordingId: string; readonly onBack: () => void }) {
   const { client } = useSession();
@@ -121,10 +125,10 @@ function StepList({ agentId, recordingId, onBack }: { readonly agentId: string; 
     <>
       <p className="facts-line">
         <Button small icon="previous" onClick={onBack}>
-          All recordings
+          {t('All recordings')}
         </Button>
         <Button small icon="retry" onClick={found.reload}>
-          Reload
+          {t('Reload')}
         </Button>
       </p>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
@@ -132,15 +136,20 @@ function StepList({ agentId, recordingId, onBack }: { readonly agentId: string; 
       {steps !== undefined && (
         <div className="browser-recording">
           {shown !== undefined && <StepPicture agentId={agentId} recordingId={recordingId} shown={shown} />}
-          <ol className="browser-steps" aria-label="Steps">
+          <ol className="browser-steps" aria-label={t('Steps')}>
             {steps.map((one) => (
               <li key={one.step} aria-current={one.step === chosen ? 'step' : undefined}>
                 <button type="button" className="link-button" onClick={() => setChosen(one.step)}>
                   {one.step}. {one.action}
                 </button>{' '}
-                {!one.ok && <Badge tone="bad">Failed</Badge>} {one.detail}
+                {!one.ok && <Badge tone="bad">{t('Failed')}</Badge>} {one.detail}
                 <div className="hint">
-                  {clockTime(one.at)}, {one.tookMs} ms, {actors[one.by]} <span className="mono">{one.principalId}</span>
+                  {tx('{at}, {took} ms, {actors} {span}', {
+                    at: clockTime(one.at),
+                    took: one.tookMs,
+                    actors: actors[one.by],
+                    span: <span className="mono">{one.principalId}</span>,
+                  })}
                   {one.by === 'agent' && (
                     <>
                       {' '}
@@ -174,7 +183,7 @@ function StepPicture(props: { readonly agentId: string; readonly recordingId: st
     <img
       className="browser-picture"
       src={`data:image/jpeg;base64,${found.data.jpeg}`}
-      alt={`The page ${shown.title ?? shown.url ?? ''} after step ${step}`}
+      alt={t('The page {title} after step {step}', { title: shown.title ?? shown.url ?? '', step })}
     />
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import {
   type ChannelSetup,
   channelSetups,
@@ -22,7 +23,7 @@ const namePattern = '[a-z0-9]([a-z0-9_\\-]{0,30}[a-z0-9])?';
 export function AddChannel({ onClose, onAdded }: { readonly onClose: () => void; readonly onAdded: () => void }) {
   const [added, setAdded] = useState<string>();
   return (
-    <Dialog title="Add a channel" onClose={onClose} wide>
+    <Dialog title={t('Add a channel')} onClose={onClose} wide>
       {added === undefined ? (
         <SetupForm
           onClose={onClose}
@@ -64,7 +65,7 @@ function SetupForm({ onClose, onAdded }: { readonly onClose: () => void; readonl
       }}
     >
       <div className="dialog-body">
-        <Field label="Platform">
+        <Field label={t('Platform')}>
           {(id) => (
             <select
               id={id}
@@ -87,7 +88,7 @@ function SetupForm({ onClose, onAdded }: { readonly onClose: () => void; readonl
             <li key={step}>{step}</li>
           ))}
         </ol>
-        <Field label="Name of the channel" hint="Lower-case letters, digits, - and _">
+        <Field label={t('Name of the channel')} hint={t('Lower-case letters, digits, - and _')}>
           {(id, hintId) => (
             <input
               id={id}
@@ -111,9 +112,9 @@ function SetupForm({ onClose, onAdded }: { readonly onClose: () => void; readonl
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button submit look="primary" disabled={busy}>
-          {busy ? 'Adding…' : 'Connect'}
+          {busy ? t('Adding…') : t('Connect')}
         </Button>
       </footer>
     </form>
@@ -134,7 +135,7 @@ function SetupInput({ field: { label, hint, kind, isRequired = false }, value, o
       </label>
     );
   return (
-    <Field label={isRequired ? label : `${label} (optional)`} hint={kind === 'list' ? `${hint}; several with commas` : hint}>
+    <Field label={isRequired ? label : t('{label} (optional)', { label })} hint={kind === 'list' ? t('{hint}; several with commas', { hint }) : hint}>
       {(id, hintId) => (
         <input
           id={id}
@@ -178,22 +179,22 @@ function Connecting({ name, onClose }: { readonly name: string; readonly onClose
   return (
     <>
       <div className="dialog-body" role="status">
-        {isWaiting && <p>{`Connecting ${name}…`}</p>}
+        {isWaiting && <p>{t('Connecting {name}…', { name })}</p>}
         {health?.state === 'healthy' && (
           <>
-            <Notice tone="good">{health.account === null ? 'Connected.' : `Connected as ${health.account}.`}</Notice>
-            <p>Write to the agent there. It answers with a code: enter the code under People to approve yourself.</p>
+            <Notice tone="good">{health.account === null ? t('Connected.') : t('Connected as {account}.', { account: health.account })}</Notice>
+            <p>{t('Write to the agent there. It answers with a code: enter the code under People to approve yourself.')}</p>
           </>
         )}
         {health !== undefined && !isWaiting && health.state !== 'healthy' && (
           <>
-            <Notice tone="bad">{health.error ?? 'It does not connect.'}</Notice>
-            <p>It is in the configuration, and tries again unless the account was refused. Correct the values under Settings.</p>
+            <Notice tone="bad">{health.error ?? t('It does not connect.')}</Notice>
+            <p>{t('It is in the configuration, and tries again unless the account was refused. Correct the values under Settings.')}</p>
           </>
         )}
       </div>
       <footer>
-        <Button onClick={onClose}>Done</Button>
+        <Button onClick={onClose}>{t('Done')}</Button>
       </footer>
     </>
   );

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Setting } from '../../ui/schema/setting.ts';
 
 export interface ChannelGroup {
@@ -7,12 +8,12 @@ export interface ChannelGroup {
 }
 
 const groups: readonly (Omit<ChannelGroup, 'settings'> & { readonly keys: readonly string[] })[] = [
-  { title: 'People', about: 'People who may write directly, and those who command.', keys: ['dm', 'owners', 'bots', 'maxBotExchanges'] },
-  { title: 'Groups', about: 'Which groups are answered, and when.', keys: ['groups'] },
-  { title: 'Quiet hours', about: 'When nothing is sent that nobody waits for.', keys: ['quietHours', 'quietHoursOf'] },
+  { title: t('People'), about: t('People who may write directly, and those who command.'), keys: ['dm', 'owners', 'bots', 'maxBotExchanges'] },
+  { title: t('Groups'), about: t('Which groups are answered, and when.'), keys: ['groups'] },
+  { title: t('Quiet hours'), about: t('When nothing is sent that nobody waits for.'), keys: ['quietHours', 'quietHoursOf'] },
   {
-    title: 'Answers',
-    about: 'Which agent answers, and how.',
+    title: t('Answers'),
+    about: t('Which agent answers, and how.'),
     keys: ['agent', 'agents', 'streaming', 'typing', 'ackReaction', 'maxParts', 'maxAgeMs', 'onUnknown'],
   },
 ];
@@ -27,5 +28,7 @@ export function groupChannelKeys(settings: readonly Setting[]): readonly Channel
     settings: keys.flatMap((key) => settings.filter((setting) => nameOf(setting) === key)),
   }));
   const rest = settings.filter((setting) => !hidden.includes(nameOf(setting)) && !groups.some(({ keys }) => keys.includes(nameOf(setting))));
-  return [...known, { title: 'Connection', about: 'How the platform is reached.', settings: rest }].filter((group) => group.settings.length > 0);
+  return [...known, { title: t('Connection'), about: t('How the platform is reached.'), settings: rest }].filter(
+    (group) => group.settings.length > 0,
+  );
 }

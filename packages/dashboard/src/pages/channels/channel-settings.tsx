@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useCallback, useMemo } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
@@ -30,18 +31,18 @@ export function ChannelSettings({ channel, onClose }: { readonly channel: Named;
   const channels = schema.data?.sections.find(({ id }) => id === 'channels');
   const entry = schema.data === undefined || channels === undefined ? undefined : settingOfChannel(channels, channel, schema.data.lookup);
   const back = (
-    <Button onClick={() => mayLeave() && onClose()} label="Back to channels">
-      Back
+    <Button onClick={() => mayLeave() && onClose()} label={t('Back to channels')}>
+      {t('Back')}
     </Button>
   );
   return (
-    <Page title={`Channel ${channel.name}`} lead="People, groups, quiet hours, answers and connection." actions={back}>
+    <Page title={t('Channel {name}', { name: channel.name })} lead={t('People, groups, quiet hours, answers and connection.')} actions={back}>
       {config.error !== undefined && <Failure error={config.error} onRetry={config.reload} />}
       {schema.error !== undefined && <Failure error={schema.error} onRetry={schema.reload} />}
       {config.data === undefined || schema.data === undefined ? (
         <Skeleton lines={8} />
       ) : entry === undefined ? (
-        <Empty title="No settings" />
+        <Empty title={t('No settings')} />
       ) : (
         <Editor entry={entry} config={config.data} schema={schema.data} reload={config.reload} />
       )}
@@ -63,19 +64,17 @@ function Editor({ entry, config, schema: { lookup }, reload }: EditorProps) {
   const ask = useCallback((changes: readonly Change[], signal: AbortSignal) => previewChanges(client, changes, signal), [client]);
   const check = useCheck(draft.changes, draft.digest, ask);
   const errors = useMemo((): FieldErrors => new Map([...check.errors, ...draft.problems]), [check.errors, draft.problems]);
-  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, 'The changed settings are not saved. Leave anyway?');
+  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, t('The changed settings are not saved. Leave anyway?'));
   return (
     <SettingFormContext value={draft.form}>
       {draft.meanwhile.length > 0 && (
         <div className="notice warn" role="alert">
           <div className="meanwhile">
-            <p>
-              <strong>config.yaml has changed meanwhile.</strong> Your changes are kept.
-            </p>
+            <p>{tx('{name} Your changes are kept.', { name: <strong>{t('config.yaml has changed meanwhile.')}</strong> })}</p>
             <ChangeList changes={draft.meanwhile} />
           </div>
           <Button small onClick={draft.dismissMeanwhile}>
-            Dismiss
+            {t('Dismiss')}
           </Button>
         </div>
       )}

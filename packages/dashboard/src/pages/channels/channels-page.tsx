@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -29,14 +30,14 @@ const labels: Readonly<Record<Health['state'], string>> = {
   healthy: 'connected',
   'startup-grace': 'connecting',
   disconnected: 'disconnected',
-  errored: 'cannot connect',
+  errored: t('cannot connect'),
   unauthorized: 'refused',
   disabled: 'disabled',
 };
 /** Shows chat platforms: how they are, who may write, and the messages both ways. */
 export function ChannelsPage() {
   const { admin } = useSession();
-  return admin ? <Whole /> : <AdminOnly title="Channels" />;
+  return admin ? <Whole /> : <AdminOnly title={t('Channels')} />;
 }
 
 function Whole() {
@@ -47,26 +48,24 @@ function Whole() {
   const channels = found.data?.channels.filter(({ connectionMode }) => connectionMode !== 'built-in');
   const add = (
     <Button icon="plus" look="primary" onClick={() => setIsAdding(true)}>
-      Add a channel
+      {t('Add a channel')}
     </Button>
   );
   if (editing !== undefined)
     return <ChannelSettings channel={{ name: editing.channelInstanceId, type: editing.channelType }} onClose={() => setEditing(undefined)} />;
   return (
-    <Page title="Channels" lead="Chat platforms over which people write to agents." actions={add}>
+    <Page title={t('Channels')} lead={t('Chat platforms over which people write to agents.')} actions={add}>
       {isAdding && <AddChannel onClose={() => setIsAdding(false)} onAdded={found.reload} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {channels === undefined && found.loading && <Skeleton lines={5} />}
       {channels?.length === 0 && (
-        <Empty title="No channels yet">
-          <p>
-            Connect one here, or with <code>gatehouse channels add</code>.
-          </p>
+        <Empty title={t('No channels yet')}>
+          <p>{tx('Connect one here, or with {code}.', { code: <code>gatehouse channels add</code> })}</p>
         </Empty>
       )}
       {channels !== undefined && channels.length > 0 && (
         <>
-          <ul className="rows" aria-label="Channels">
+          <ul className="rows" aria-label={t('Channels')}>
             {channels.map((channel) => (
               <ChannelRow key={channel.channelInstanceId} channel={channel} onChanged={found.reload} onEdit={() => setEditing(channel)} />
             ))}
@@ -115,16 +114,16 @@ function ChannelRow({ channel, onChanged, onEdit }: RowProps) {
         <span className="row-title">{name}</span>
         <p className="hint">
           {channelType}
-          {state === 'healthy' && ` · connected for ${spanText(uptimeMs)}`}
-          {activeRuns > 0 && ` · ${plural(activeRuns, 'turn')} running`}
-          {queued > 0 && ` · ${plural(queued, 'message')} waiting to be sent`}
-          {held > 0 && ` · ${plural(held, 'message')} held in quiet hours`}
+          {state === 'healthy' && ` ${t('· connected for {uptime}', { uptime: spanText(uptimeMs) })}`}
+          {activeRuns > 0 && ` ${t('· {turns} running', { turns: plural(activeRuns, 'turn') })}`}
+          {queued > 0 && ` ${t('· {messages} waiting to be sent', { messages: plural(queued, 'message') })}`}
+          {held > 0 && ` ${t('· {messages} held in quiet hours', { messages: plural(held, 'message') })}`}
           {count > 0 && (
             <span
               title={Object.entries(dropped)
                 .map(([reason, n]) => `${reason}: ${n}`)
                 .join(', ')}
-            >{` · ${plural(count, 'message')} without a turn`}</span>
+            >{` ${t('· {messages} without a turn', { messages: plural(count, 'message') })}`}</span>
           )}
         </p>
         {cause !== null && (
@@ -133,30 +132,30 @@ function ChannelRow({ channel, onChanged, onEdit }: RowProps) {
           </p>
         )}
         <p>
-          <FailedTraces where={`chat = "${name}" and error`} label={`Failed turns of ${name}`} />
+          <FailedTraces where={`chat = "${name}" and error`} label={t('Failed turns of {name}', { name })} />
         </p>
         {error !== undefined && <Failure error={error} />}
       </div>
       <div className="row-facts">
         <Badge tone={tones[state]}>{labels[state]}</Badge>
-        {lastMessageAt !== null && <span title={dateTime(lastMessageAt)}>{`last in ${ago(lastMessageAt)}`}</span>}
-        {lastSentAt !== null && <span title={dateTime(lastSentAt)}>{`last out ${ago(lastSentAt)}`}</span>}
+        {lastMessageAt !== null && <span title={dateTime(lastMessageAt)}>{t('last in {lastMessageAt}', { lastMessageAt: ago(lastMessageAt) })}</span>}
+        {lastSentAt !== null && <span title={dateTime(lastSentAt)}>{t('last out {lastSentAt}', { lastSentAt: ago(lastSentAt) })}</span>}
       </div>
       <div className="actions">
-        <Button small icon="sliders" label={`Settings of ${name}`} onClick={onEdit}>
-          Settings
+        <Button small icon="sliders" label={t('Settings of {name}', { name })} onClick={onEdit}>
+          {t('Settings')}
         </Button>
         {state === 'disabled' ? (
-          <Button small label={`Enable ${name}`} disabled={busy} onClick={change('channels.enable')}>
-            Enable
+          <Button small label={t('Enable {name}', { name })} disabled={busy} onClick={change('channels.enable')}>
+            {t('Enable')}
           </Button>
         ) : (
           <>
-            <Button small icon="retry" label={`Reconnect ${name}`} disabled={busy} onClick={change('channels.restart')}>
-              Reconnect
+            <Button small icon="retry" label={t('Reconnect {name}', { name })} disabled={busy} onClick={change('channels.restart')}>
+              {t('Reconnect')}
             </Button>
-            <Button small label={`Disable ${name}`} disabled={busy} onClick={change('channels.disable')}>
-              Disable
+            <Button small label={t('Disable {name}', { name })} disabled={busy} onClick={change('channels.disable')}>
+              {t('Disable')}
             </Button>
           </>
         )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime } from '../../data/format.ts';
@@ -10,12 +11,12 @@ import { channelEvents } from './channel-events.ts';
 type Message = Result<'channels.messages'>['messages'][number];
 
 const reasons: Readonly<Record<string, string>> = {
-  pairing: 'not approved yet',
-  not_allowed: 'not allowed',
+  pairing: t('not approved yet'),
+  not_allowed: t('not allowed'),
   disabled: 'disabled',
-  bot: 'from a bot',
-  suspended: 'agent suspended',
-  full: 'too many messages',
+  bot: t('from a bot'),
+  suspended: t('agent suspended'),
+  full: t('too many messages'),
 };
 
 /** Lists messages that came in, with the reason of those that started no turn. */
@@ -24,13 +25,13 @@ export function IncomingList() {
   const found = useLoad(['channels.messages'], (signal) => client.call('channels.messages', { limit: 50 }, { signal }), { changedBy: channelEvents });
   const { data } = found;
   return (
-    <section aria-label="Messages in">
-      <h2>Messages in</h2>
+    <section aria-label={t('Messages in')}>
+      <h2>{t('Messages in')}</h2>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={3} />}
-      {data?.messages.length === 0 && <Empty title="No messages yet" />}
+      {data?.messages.length === 0 && <Empty title={t('No messages yet')} />}
       {data !== undefined && data.messages.length > 0 && (
-        <ul className="feed" aria-label="Messages in">
+        <ul className="feed" aria-label={t('Messages in')}>
           {data.messages.map((message) => (
             <li key={message.messageId}>
               <Incoming message={message} onChanged={found.reload} />
@@ -56,7 +57,7 @@ function Incoming({ message, onChanged }: { readonly message: Message; readonly 
         <span className="feed-kind">{senderName}</span>
         <span className="feed-text" dir="auto">
           <Badge tone={!isTurn ? 'warn' : state === 'done' ? 'good' : state === 'failed' || state === 'aborted' ? 'bad' : 'accent'}>
-            {isTurn ? (state ?? 'turn') : (reasons[verdict] ?? verdict)}
+            {isTurn ? (state ?? t('turn')) : (reasons[verdict] ?? verdict)}
           </Badge>{' '}
           {text}
         </span>
@@ -64,15 +65,17 @@ function Incoming({ message, onChanged }: { readonly message: Message; readonly 
       <div>
         <pre className="raw-text">{text}</pre>
         <dl className="facts">
-          <dt>Sender</dt>
+          <dt>{t('Sender')}</dt>
           <dd className="mono">{senderId}</dd>
-          <dt>Where</dt>
-          <dd>{`${endpoint.conversationId} on ${endpoint.channelInstanceId}`}</dd>
-          <dt>Agent</dt>
+          <dt>{t('Where')}</dt>
+          <dd>
+            {t('{conversationId} on {channelInstanceId}', { conversationId: endpoint.conversationId, channelInstanceId: endpoint.channelInstanceId })}
+          </dd>
+          <dt>{t('Agent')}</dt>
           <dd>{agentId}</dd>
           {conversationRef !== null && (
             <>
-              <dt>Conversation</dt>
+              <dt>{t('Conversation')}</dt>
               <dd>
                 <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>
               </dd>
@@ -85,11 +88,11 @@ function Incoming({ message, onChanged }: { readonly message: Message; readonly 
             <Button
               small
               icon="retry"
-              label={`Answer: ${message.messageId}`}
+              label={t('Answer: {messageId}', { messageId: message.messageId })}
               disabled={busy}
               onClick={() => run(() => client.call('channels.retry', { messageId: message.messageId }).then(onChanged))}
             >
-              Answer now
+              {t('Answer now')}
             </Button>
           </div>
         )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime, plural } from '../../data/format.ts';
@@ -24,7 +25,7 @@ const labels: Readonly<Record<Delivery['state'], string>> = {
   sending: 'sending',
   accepted: 'accepted',
   rejected: 'rejected',
-  unknown: 'may have been sent',
+  unknown: t('may have been sent'),
   held: 'held',
   expired: 'expired',
 };
@@ -36,13 +37,13 @@ export function OutgoingList() {
   const found = useLoad(['delivery.list'], (signal) => client.call('delivery.list', { limit: 50 }, { signal }), { changedBy: channelEvents });
   const { data } = found;
   return (
-    <section aria-label="Messages out">
-      <h2>Messages out</h2>
+    <section aria-label={t('Messages out')}>
+      <h2>{t('Messages out')}</h2>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={3} />}
-      {data?.deliveries.length === 0 && <Empty title="No messages yet" />}
+      {data?.deliveries.length === 0 && <Empty title={t('No messages yet')} />}
       {data !== undefined && data.deliveries.length > 0 && (
-        <ul className="feed" aria-label="Messages out">
+        <ul className="feed" aria-label={t('Messages out')}>
           {data.deliveries.map((delivery) => (
             <li key={delivery.deliveryId}>
               <Outgoing delivery={delivery} onChanged={found.reload} />
@@ -77,13 +78,19 @@ function Outgoing({ delivery, onChanged }: { readonly delivery: Delivery; readon
       <div>
         <pre className="raw-text">{text}</pre>
         <dl className="facts">
-          <dt>To</dt>
-          <dd>{`${endpoint.conversationId} on ${endpoint.channelInstanceId}${parts > 1 ? `, part ${part} of ${parts}` : ''}`}</dd>
-          <dt>Tries</dt>
+          <dt>{t('To')}</dt>
+          <dd>
+            {t('{conversationId} on {channelInstanceId}{part}', {
+              conversationId: endpoint.conversationId,
+              channelInstanceId: endpoint.channelInstanceId,
+              part: parts > 1 ? t(', part {part} of {parts}', { part, parts }) : '',
+            })}
+          </dd>
+          <dt>{t('Tries')}</dt>
           <dd>{plural(attempts, 'time')}</dd>
           {cause !== null && (
             <>
-              <dt>Cause</dt>
+              <dt>{t('Cause')}</dt>
               <dd>
                 {cause} {state === 'pending' && notBefore !== null && <NextTry atMs={notBefore} />}
               </dd>
@@ -91,7 +98,7 @@ function Outgoing({ delivery, onChanged }: { readonly delivery: Delivery; readon
           )}
           {turnId !== null && (
             <>
-              <dt>Turn</dt>
+              <dt>{t('Turn')}</dt>
               <dd>
                 <TraceLink reference={turnId} />
               </dd>
@@ -104,21 +111,21 @@ function Outgoing({ delivery, onChanged }: { readonly delivery: Delivery; readon
             <Button
               small
               icon="retry"
-              label={`Send again: ${deliveryId}`}
+              label={t('Send again: {deliveryId}', { deliveryId })}
               disabled={busy}
               onClick={decide(() => client.call('delivery.resend', { deliveryId }))}
             >
-              Send again
+              {t('Send again')}
             </Button>
             {state === 'unknown' && (
               <Button
                 small
                 icon="check"
-                label={`It was sent: ${deliveryId}`}
+                label={t('It was sent: {deliveryId}', { deliveryId })}
                 disabled={busy}
                 onClick={decide(() => client.call('delivery.settle', { deliveryId, as: 'accepted' }))}
               >
-                It was sent
+                {t('It was sent')}
               </Button>
             )}
           </div>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -27,9 +28,9 @@ export function Pairings() {
     });
   const pairings = found.data?.pairings ?? [];
   return (
-    <section aria-label="People">
-      <h2>People</h2>
-      <p className="hint">Somebody who writes directly for the first time gets a code. Enter it here to approve the sender.</p>
+    <section aria-label={t('People')}>
+      <h2>{t('People')}</h2>
+      <p className="hint">{t('Somebody who writes directly for the first time gets a code. Enter it here to approve the sender.')}</p>
       <form
         className="toolbar"
         onSubmit={(event) => {
@@ -37,7 +38,7 @@ export function Pairings() {
           approve();
         }}
       >
-        <Field label="Code">
+        <Field label={t('Code')}>
           {(id) => (
             <input
               id={id}
@@ -51,17 +52,17 @@ export function Pairings() {
             />
           )}
         </Field>
-        <Field label="Person (optional)">
+        <Field label={t('Person (optional)')}>
           {(id) => <input id={id} autoComplete="off" value={person} onChange={(event) => setPerson(event.target.value)} />}
         </Field>
         <Button submit disabled={busy || code.trim().length < 8}>
-          Approve
+          {t('Approve')}
         </Button>
       </form>
       {error !== undefined && <Failure error={error} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {pairings.length > 0 && (
-        <ul className="rows" aria-label="Pairings">
+        <ul className="rows" aria-label={t('Pairings')}>
           {pairings.map((one) => (
             <li key={one.pairingId} className="row">
               <div className="row-main">
@@ -71,12 +72,12 @@ export function Pairings() {
               <div className="row-facts">
                 <Badge tone={one.state === 'pending' ? 'warn' : 'good'}>{one.state}</Badge>
                 <span>{one.channelInstanceId}</span>
-                {one.person !== null && <span>{`as ${one.person}`}</span>}
+                {one.person !== null && <span>{t('as {person}', { person: one.person })}</span>}
                 <span title={dateTime(one.requestedAt)}>{ago(one.requestedAt)}</span>
               </div>
               <div className="actions">
-                <Button small label={`${one.state === 'pending' ? 'Refuse' : 'Remove'} ${one.senderName}`} onClick={() => setAsked(one)}>
-                  {one.state === 'pending' ? 'Refuse' : 'Remove'}
+                <Button small label={`${one.state === 'pending' ? t('Refuse') : t('Remove')} ${one.senderName}`} onClick={() => setAsked(one)}>
+                  {one.state === 'pending' ? t('Refuse') : t('Remove')}
                 </Button>
               </div>
             </li>
@@ -85,15 +86,15 @@ export function Pairings() {
       )}
       {asked !== undefined && (
         <Confirm
-          title={`Remove ${asked.senderName}?`}
-          action="Remove"
+          title={t('Remove {senderName}?', { senderName: asked.senderName })}
+          action={t('Remove')}
           onClose={() => setAsked(undefined)}
           run={async () => {
             await client.call('channels.unpair', { pairingId: asked.pairingId });
             found.reload();
           }}
         >
-          <p>The sender is not answered any more, and needs a new code.</p>
+          <p>{t('The sender is not answered any more, and needs a new code.')}</p>
         </Confirm>
       )}
     </section>

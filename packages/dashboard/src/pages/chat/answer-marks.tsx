@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -34,8 +35,8 @@ export function AnswerMarks({ answer, stored }: { readonly answer: MarkedAnswer;
           key={one}
           type="button"
           className="icon-button"
-          aria-label={one === 'good' ? 'Good answer' : 'Bad answer'}
-          title={one === 'good' ? 'Good answer' : 'Bad answer'}
+          aria-label={one === 'good' ? t('Good answer') : t('Bad answer')}
+          title={one === 'good' ? t('Good answer') : t('Bad answer')}
           aria-pressed={rating === one}
           disabled={busy}
           onClick={() => mark(rating === one ? undefined : one)}
@@ -53,14 +54,14 @@ export function AnswerMarks({ answer, stored }: { readonly answer: MarkedAnswer;
           }}
         >
           <input
-            aria-label="What is wrong with the answer?"
-            placeholder="What is wrong?"
+            aria-label={t('What is wrong with the answer?')}
+            placeholder={t('What is wrong?')}
             maxLength={maxNote}
             value={note}
             onChange={(event) => setNote(event.target.value)}
           />
           <Button small submit disabled={busy}>
-            Save
+            {t('Save')}
           </Button>
         </form>
       )}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useEffect, useRef, useState } from 'react';
 import { type Artifact, artifactOf } from '../../data/artifacts.ts';
 import type { ChatMessage } from '../../data/chat-thread.ts';
@@ -43,7 +44,7 @@ export function ArtifactPanel({
   return (
     <aside
       className="artifact"
-      aria-label={`Artifact ${title}`}
+      aria-label={t('Artifact {title}', { title })}
       ref={panel}
       tabIndex={-1}
       onKeyDown={(event) => {
@@ -53,36 +54,34 @@ export function ArtifactPanel({
       <header>
         <h2 dir="auto">{title}</h2>
         {versions.length > 1 && (
-          <span className="branch-switch" role="group" aria-label="Versions">
-            <IconButton icon="previous" label="Previous version" disabled={at === 0} onClick={() => show(at - 1)} />
-            <span className="hint">
-              {at + 1} of {versions.length}
-            </span>
-            <IconButton icon="next" label="Next version" disabled={at === versions.length - 1} onClick={() => show(at + 1)} />
+          <span className="branch-switch" role="group" aria-label={t('Versions')}>
+            <IconButton icon="previous" label={t('Previous version')} disabled={at === 0} onClick={() => show(at - 1)} />
+            <span className="hint">{tx('{at} of {versions}', { at: at + 1, versions: versions.length })}</span>
+            <IconButton icon="next" label={t('Next version')} disabled={at === versions.length - 1} onClick={() => show(at + 1)} />
           </span>
         )}
         <span className="grow" />
         <Button small look="quiet" icon={showsCode ? 'screen' : 'code'} onClick={() => setShowsCode(!showsCode)}>
-          {showsCode ? 'Preview' : 'Source'}
+          {showsCode ? t('Preview') : t('Source')}
         </Button>
         <Button
           small
           look="quiet"
           icon="download"
-          label="Save the artifact as a file"
+          label={t('Save the artifact as a file')}
           onClick={() => saveBlob(title.endsWith(`.${type}`) ? title : `${fileName(title)}.${type}`, new Blob([open.text], { type: mime }))}
         >
-          Save
+          {t('Save')}
         </Button>
-        <CopyButton text={open.text} label="Copy" />
-        <IconButton icon="close" label="Close the artifact" onClick={onClose} />
+        <CopyButton text={open.text} label={t('Copy')} />
+        <IconButton icon="close" label={t('Close the artifact')} onClick={onClose} />
       </header>
       {showsCode ? (
-        <pre className="artifact-source" tabIndex={0} role="region" aria-label="Source">
+        <pre className="artifact-source" tabIndex={0} role="region" aria-label={t('Source')}>
           {open.text}
         </pre>
       ) : kind === 'markdown' ? (
-        <div className="artifact-document" tabIndex={0} role="region" aria-label="Document">
+        <div className="artifact-document" tabIndex={0} role="region" aria-label={t('Document')}>
           <Markdown text={open.text} />
         </div>
       ) : (
@@ -103,5 +102,5 @@ function fileName(title: string): string {
 
 function picturePage(svg: string): string {
   const style = 'html,body{height:100%;margin:0}body{display:grid;place-items:center}svg{max-width:100%;max-height:100vh}';
-  return `<!doctype html><meta charset="utf-8"><style>${style}</style>${svg.replace(/^\s*<\?xml[^>]*>/, '')}`;
+  return t('<!doctype html><meta charset="utf-8"><style>{style}</style>{replace}', { style, replace: svg.replace(/^\s*<\?xml[^>]*>/, '') });
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { familyOf } from '../../data/branches.ts';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -20,12 +21,10 @@ export function BranchSwitch({ reference }: { readonly reference: string }) {
     if (next !== undefined) navigate(`/chat/${next}`);
   };
   return (
-    <span className="branch-switch" role="group" aria-label="Branches">
-      <IconButton icon="previous" label="Previous branch" disabled={at === 0} onClick={() => go(family[at - 1])} />
-      <span className="hint">
-        {at + 1} of {family.length}
-      </span>
-      <IconButton icon="next" label="Next branch" disabled={at === family.length - 1} onClick={() => go(family[at + 1])} />
+    <span className="branch-switch" role="group" aria-label={t('Branches')}>
+      <IconButton icon="previous" label={t('Previous branch')} disabled={at === 0} onClick={() => go(family[at - 1])} />
+      <span className="hint">{tx('{at} of {family}', { at: at + 1, family: family.length })}</span>
+      <IconButton icon="next" label={t('Next branch')} disabled={at === family.length - 1} onClick={() => go(family[at + 1])} />
     </span>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
 import { useAgentName } from '../../data/agent-names.ts';
@@ -34,7 +35,7 @@ export function ChatPage({ reference }: { readonly reference: string | undefined
   };
   return (
     <div className="chat">
-      <h1 className="visually-hidden">Chat</h1>
+      <h1 className="visually-hidden">{t('Chat')}</h1>
       <ConversationPicker
         current={reference}
         open={listOpen}
@@ -108,21 +109,21 @@ function ThreadView({
             {
               name: 'rename',
               argument: 'TITLE',
-              text: 'Renames the conversation',
+              text: t('Renames the conversation'),
               run: (title) => void (title !== '' && runAction(() => client.call('session.update', { conversationRef: ref, title }))),
             },
             {
               name: 'compact',
-              text: 'Summarises the conversation, so that less of it is sent to the model',
+              text: t('Summarises the conversation, so that less of it is sent to the model'),
               run: (focus) => runAction(() => client.call('session.compact', { conversationRef: ref, ...(focus !== '' && { instructions: focus }) })),
             },
-            { name: 'details', text: 'Opens the page of the conversation', run: () => navigate(`/conversations/${ref}`) },
+            { name: 'details', text: t('Opens the page of the conversation'), run: () => navigate(`/conversations/${ref}`) },
           ];
     return [
-      { name: 'new', text: 'Starts another chat', run: () => onBegin() },
-      { name: 'agent', argument: 'NAME', text: 'Starts a chat with another agent', run: (name) => onBegin(name === '' ? undefined : name) },
-      { name: 'stop', text: 'Stops the answer', run: () => chats.stop(thread) },
-      { name: 'prompts', text: 'Opens your saved prompts', run: () => setDialog('prompts') },
+      { name: 'new', text: t('Starts another chat'), run: () => onBegin() },
+      { name: 'agent', argument: 'NAME', text: t('Starts a chat with another agent'), run: (name) => onBegin(name === '' ? undefined : name) },
+      { name: 'stop', text: t('Stops the answer'), run: () => chats.stop(thread) },
+      { name: 'prompts', text: t('Opens your saved prompts'), run: () => setDialog('prompts') },
       ...inConversation,
     ];
   }, [ref, client, chats, thread, onBegin, runAction]);
@@ -139,19 +140,23 @@ function ThreadView({
   );
 
   const conversation = (
-    <section className="thread" aria-label="Conversation" inert={covered}>
+    <section className="thread" aria-label={t('Conversation')} inert={covered}>
       <header className="thread-head">
         <span className="narrow-only">
-          <IconButton ref={listButton} icon="list" label="Show conversations" expanded={covered} onClick={onShowList} />
+          <IconButton ref={listButton} icon="list" label={t('Show conversations')} expanded={covered} onClick={onShowList} />
         </span>
         <AgentPicker state={state} onChange={onBegin} />
         {admin && state.agentId !== '' && (
-          <IconButton icon="info" label={`System prompt of ${agentName(state.agentId)}`} onClick={() => setDialog('prompt')} />
+          <IconButton
+            icon="info"
+            label={t('System prompt of {agentId}', { agentId: agentName(state.agentId) })}
+            onClick={() => setDialog('prompt')}
+          />
         )}
         <ModelPicker agentId={state.agentId} choice={state} onChange={(choice) => chats.chooseModel(thread, choice)} />
         {state.forkedFrom !== undefined && (
           <PageLink to={`/chat/${state.forkedFrom}`} className="button small quiet">
-            Branch: show the original
+            {t('Branch: show the original')}
           </PageLink>
         )}
         <span className="grow" />
@@ -159,11 +164,11 @@ function ThreadView({
         {state.agentId !== '' && messages.length > 0 && <BrowserButton agentId={state.agentId} />}
         {ref !== undefined && (
           <PageLink to={`/conversations/${ref}`} className="button small">
-            Details
+            {t('Details')}
           </PageLink>
         )}
         <Button small icon="plus" onClick={() => onBegin()}>
-          New chat
+          {t('New chat')}
         </Button>
       </header>
       {state.loading && messages.length === 0 ? (
@@ -172,11 +177,11 @@ function ThreadView({
         </div>
       ) : state.loadError !== undefined ? (
         <div className="messages">
-          <Failure error={state.loadError} title="Failed to load the conversation." onRetry={() => chats.reload(thread)} />
+          <Failure error={state.loadError} title={t('Failed to load the conversation.')} onRetry={() => chats.reload(thread)} />
         </div>
       ) : messages.length === 0 ? (
         <div className="messages">
-          <EmptyThread agentName={state.agentId === '' ? 'the agent' : agentName(state.agentId)} />
+          <EmptyThread agentName={state.agentId === '' ? t('the agent') : agentName(state.agentId)} />
         </div>
       ) : (
         <MessageList
@@ -188,7 +193,7 @@ function ThreadView({
           }}
           onBranch={branch}
           onRegenerate={ref === undefined ? undefined : regenerate}
-          onContinue={() => void chats.send(thread, 'Continue where you stopped.', [])}
+          onContinue={() => void chats.send(thread, t('Continue where you stopped.'), [])}
           onEarlier={() => chats.loadEarlier(thread)}
         />
       )}
@@ -259,7 +264,7 @@ function BrowserButton({ agentId }: { readonly agentId: string }) {
   return (
     <>
       <Button small icon="screen" onClick={() => setOpen(true)}>
-        Browser
+        {t('Browser')}
       </Button>
       {open && (
         <Suspense fallback={null}>
@@ -275,20 +280,20 @@ function EmptyThread({ agentName }: { readonly agentName: string }) {
   const { admin, health } = useSession();
   if (hasNoModel(useStore(health.state).health))
     return (
-      <Empty title="No model is connected">
-        <p>The built-in offline model answers every question alike, so that you can look around.</p>
+      <Empty title={t('No model is connected')}>
+        <p>{t('The built-in offline model answers every question alike, so that you can look around.')}</p>
         {admin ? (
           <PageLink to="/start" className="button primary">
-            Connect a model
+            {t('Connect a model')}
           </PageLink>
         ) : (
-          <p>Somebody with an admin token can connect one under Get started.</p>
+          <p>{t('Somebody with an admin token can connect one under Get started.')}</p>
         )}
       </Empty>
     );
   return (
-    <Empty title={`Ask ${agentName} something`}>
-      <p>Answers are streamed. Attach files with the button, by drag and drop, or by pasting.</p>
+    <Empty title={t('Ask {agentName} something', { agentName })}>
+      <p>{t('Answers are streamed. Attach files with the button, by drag and drop, or by pasting.')}</p>
     </Empty>
   );
 }
@@ -309,7 +314,7 @@ function AgentPicker({ state, onChange }: { readonly state: Thread; readonly onC
   const nameOf = useAgentName();
   if (state.messages.length > 0 || state.ref !== undefined || agents.length < 2) return <span className="thread-agent">{nameOf(state.agentId)}</span>;
   return (
-    <select aria-label="Agent" value={state.agentId} onChange={(event) => onChange(event.target.value)}>
+    <select aria-label={t('Agent')} value={state.agentId} onChange={(event) => onChange(event.target.value)}>
       {[...new Set([...agents, state.agentId])].map((id) => (
         <option key={id} value={id}>
           {nameOf(id)}

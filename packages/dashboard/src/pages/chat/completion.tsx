@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type KeyboardEvent, type Ref, type RefObject, useEffect, useImperativeHandle, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { usePrompts } from '../../data/prompts.ts';
@@ -98,13 +99,13 @@ function Names(props: ListProps) {
   );
   const inFolder = folder === '' ? '' : `${folder}/`;
   const candidates: Candidate[] = [
-    ...(folder === '' ? agents.map((id) => ({ insert: `@${id} `, label: `@${id}`, text: 'Agent' })) : []),
+    ...(folder === '' ? agents.map((id) => ({ insert: `@${id} `, label: `@${id}`, text: t('Agent') })) : []),
     ...(listed.data?.entries ?? [])
       .filter(({ name }) => !name.startsWith('.'))
       .map(({ name, type }) =>
         type === 'directory'
-          ? { insert: `@${inFolder}${name}/`, label: `${inFolder}${name}/`, text: 'Folder', continues: true as const }
-          : { insert: `${inFolder}${name} `, label: `${inFolder}${name}`, text: 'File of the workspace' },
+          ? { insert: `@${inFolder}${name}/`, label: `${inFolder}${name}/`, text: t('Folder'), continues: true as const }
+          : { insert: `${inFolder}${name} `, label: `${inFolder}${name}`, text: t('File of the workspace') },
       ),
   ];
   const wanted = given.query.toLowerCase();
@@ -161,7 +162,7 @@ function Candidates({
   useEffect(() => onActive(at < 0 ? undefined : `${listId}-${at}`), [at, listId, onActive]);
   if (shown.length === 0) return null;
   return (
-    <ul className="completions" id={listId} role="listbox" aria-label="Completions">
+    <ul className="completions" id={listId} role="listbox" aria-label={t('Completions')}>
       {shown.map((candidate, index) => (
         <li
           key={`${candidate.label} ${candidate.name === undefined}`}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type DragEvent, type KeyboardEvent, useEffect, useEffectEvent, useId, useRef, useState } from 'react';
 import type { Attachment } from '../../data/chat-thread.ts';
 import type { Unsent } from '../../data/unsent.ts';
@@ -94,9 +95,9 @@ export function Composer({ agentId, initial, running, disabled, commands, onChan
         />
         <textarea
           ref={area}
-          aria-label="Message"
+          aria-label={t('Message')}
           dir="auto"
-          placeholder={running ? 'Write the next message' : 'Write a message'}
+          placeholder={running ? t('Write the next message') : t('Write a message')}
           aria-autocomplete="list"
           aria-controls={completing === undefined ? undefined : listId}
           aria-activedescendant={completing}
@@ -124,16 +125,16 @@ export function Composer({ agentId, initial, running, disabled, commands, onChan
         />
         {running && text.trim() !== '' && (
           <Button icon="clock" submit disabled={!isReady}>
-            Queue
+            {t('Queue')}
           </Button>
         )}
         {running ? (
           <Button icon="stop" look="primary" onClick={onStop}>
-            Stop
+            {t('Stop')}
           </Button>
         ) : (
           <Button icon="send" look="primary" submit disabled={!isReady}>
-            Send
+            {t('Send')}
           </Button>
         )}
       </div>

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { Conversation } from '../../data/conversations.ts';
@@ -40,7 +41,7 @@ export function ConversationDialog({ conversation, isOpen, onClose }: Conversati
     });
 
   return (
-    <Dialog title="Conversation" onClose={onClose}>
+    <Dialog title={t('Conversation')} onClose={onClose}>
       <form
         className="dialog-body"
         onSubmit={(event) => {
@@ -48,65 +49,67 @@ export function ConversationDialog({ conversation, isOpen, onClose }: Conversati
           if (name.trim() !== '') update({ title: name });
         }}
       >
-        <Field label="Title" hint={named ? undefined : 'The beginning of the first message.'} wide>
+        <Field label={t('Title')} hint={named ? undefined : t('The beginning of the first message.')} wide>
           {(id, hint) => (
             <div className="field-row">
               <input id={id} aria-describedby={hint} maxLength={80} value={name} dir="auto" onChange={(event) => setName(event.target.value)} />
               <Button submit disabled={action.busy || name.trim() === '' || name === title}>
-                Rename
+                {t('Rename')}
               </Button>
               {named && (
                 <Button disabled={action.busy} onClick={() => update({ title: null })}>
-                  Reset
+                  {t('Reset')}
                 </Button>
               )}
             </div>
           )}
         </Field>
-        <Field label="Tags" hint="Separated by commas, such as: work, travel." wide>
+        <Field label={t('Tags')} hint={t('Separated by commas, such as: work, travel.')} wide>
           {(id, hint) => (
             <div className="field-row">
               <input id={id} aria-describedby={hint} value={labels} dir="auto" onChange={(event) => setLabels(event.target.value)} />
               <Button disabled={action.busy || wanted.toSorted().join() === tags.toSorted().join()} onClick={() => update({ tags: wanted })}>
-                Save tags
+                {t('Save tags')}
               </Button>
             </div>
           )}
         </Field>
         <div className="choices">
           <Button disabled={action.busy} onClick={() => update({ shelf: shelf === 'pinned' ? 'list' : 'pinned' })}>
-            {shelf === 'pinned' ? 'Unpin' : 'Pin'}
+            {shelf === 'pinned' ? t('Unpin') : t('Pin')}
           </Button>
           <Button disabled={action.busy} onClick={() => update({ shelf: shelf === 'archived' ? 'list' : 'archived' })}>
-            {shelf === 'archived' ? 'Restore from archive' : 'Archive'}
+            {shelf === 'archived' ? t('Restore from archive') : t('Archive')}
           </Button>
           <PageLink to={`/conversations/${conversationRef}`} className="button" onFollow={onClose}>
-            Details
+            {t('Details')}
           </PageLink>
         </div>
-        <h3>Save as a file</h3>
+        <h3>{t('Save as a file')}</h3>
         <div className="choices">
           <Button icon="download" disabled={action.busy} onClick={() => share('md')}>
-            Markdown
+            {t('Markdown')}
           </Button>
           <Button icon="download" disabled={action.busy} onClick={() => share('html')}>
-            HTML
+            {t('HTML')}
           </Button>
           <Button icon="download" disabled={action.busy} onClick={() => share('json')}>
-            JSON
+            {t('JSON')}
           </Button>
         </div>
         {isDeleting && (
           <p>
-            The conversation with its {plural(messageCount, 'message')} and their summaries is removed from the list. An archived copy stays in the
-            gateway's database; memories are kept.
+            {tx(
+              "The conversation with its {messages} and their summaries is removed from the list. An archived copy stays in the gateway's database; memories are kept.",
+              { messages: plural(messageCount, 'message') },
+            )}
           </p>
         )}
       </form>
       {action.error !== undefined && <Failure error={action.error} />}
       {admin && (
         <footer>
-          {isDeleting && <Button onClick={() => setDeleting(false)}>Cancel</Button>}
+          {isDeleting && <Button onClick={() => setDeleting(false)}>{t('Cancel')}</Button>}
           <Button
             look="danger"
             icon="trash"
@@ -121,7 +124,7 @@ export function ConversationDialog({ conversation, isOpen, onClose }: Conversati
               });
             }}
           >
-            {isDeleting ? 'Delete now' : 'Delete…'}
+            {isDeleting ? t('Delete now') : t('Delete…')}
           </Button>
         </footer>
       )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Suspense, useMemo, useState } from 'react';
 import { useAgentName } from '../../data/agent-names.ts';
 import { useSession } from '../../data/context.ts';
@@ -32,19 +33,19 @@ export function ConversationPicker({ current, open, onBegin, onPick, onClose }: 
   const rows = { current, onPick, onChange: setChanged };
 
   return (
-    <aside className={open ? 'picker open' : 'picker'} aria-label="Conversations">
+    <aside className={open ? 'picker open' : 'picker'} aria-label={t('Conversations')}>
       <div className="picker-head">
-        <SearchField label="Search conversations" title="Searches titles and all messages" value={query} onChange={setQuery} />
-        <IconButton icon="plus" label="Start a new chat" onClick={onBegin} />
+        <SearchField label={t('Search conversations')} title={t('Searches titles and all messages')} value={query} onChange={setQuery} />
+        <IconButton icon="plus" label={t('Start a new chat')} onClick={onBegin} />
         <span className="narrow-only">
-          <IconButton icon="close" label="Hide conversations" onClick={onClose} />
+          <IconButton icon="close" label={t('Hide conversations')} onClick={onClose} />
         </span>
       </div>
       {query.trim() === '' ? <ChatLists key={String(archived)} archived={archived} {...rows} /> : <FoundChats query={query} {...rows} />}
       {query.trim() === '' && (
         <div className="picker-foot">
           <Button small look="quiet" onClick={() => setArchived(!archived)}>
-            {archived ? 'Back to chats' : 'Archived'}
+            {archived ? t('Back to chats') : t('Archived')}
           </Button>
         </div>
       )}
@@ -74,12 +75,12 @@ function ChatLists({ archived, ...rows }: RowsProps & { readonly archived: boole
     <>
       {(tags.length > 0 || tag !== undefined) && (
         <select
-          aria-label="Tag"
+          aria-label={t('Tag')}
           className="picker-tag"
           value={tag ?? ''}
           onChange={({ target: { value } }) => setTag(value === '' ? undefined : value)}
         >
-          <option value="">All tags</option>
+          <option value="">{t('All tags')}</option>
           {[...new Set([...tags, ...(tag === undefined ? [] : [tag])])].map((one) => (
             <option key={one} value={one}>
               #{one}
@@ -89,16 +90,16 @@ function ChatLists({ archived, ...rows }: RowsProps & { readonly archived: boole
       )}
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {chats === undefined && loading && <Skeleton lines={6} />}
-      {pinned.length > 0 && <Rows label="Pinned" conversations={pinned} {...rows} />}
+      {pinned.length > 0 && <Rows label={t('Pinned')} conversations={pinned} {...rows} />}
       {chats !== undefined && chats.length === 0 && pinned.length === 0 && (
-        <p className="hint pad">{archived ? 'No archived chats.' : 'No conversations yet.'}</p>
+        <p className="hint pad">{archived ? t('No archived chats.') : t('No conversations yet.')}</p>
       )}
       {chats !== undefined && chats.length > 0 && (
-        <Rows label={archived ? 'Archived' : pinned.length > 0 ? 'Chats' : undefined} conversations={chats} {...rows} />
+        <Rows label={archived ? t('Archived') : pinned.length > 0 ? t('Chats') : undefined} conversations={chats} {...rows} />
       )}
       {data?.list.hasMore === true && limit < maxLimit && (
         <Button small onClick={() => setLimit(maxLimit)}>
-          Show more
+          {t('Show more')}
         </Button>
       )}
     </>
@@ -125,7 +126,7 @@ function Rows({
               </span>
               <span className="hint">{[nameOf(one.agentId), ago(one.updatedAt), ...(one.tags ?? []).map((tag) => `#${tag}`)].join(' · ')}</span>
             </PageLink>
-            <IconButton icon="more" label={`Change ${one.title ?? one.sessionKey}`} onClick={() => onChange(one)} />
+            <IconButton icon="more" label={t('Change {title}', { title: one.title ?? one.sessionKey })} onClick={() => onChange(one)} />
           </li>
         ))}
       </ul>
@@ -153,8 +154,8 @@ function FoundChats({ query, ...rows }: RowsProps & { readonly query: string }) 
     <>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {titled.length > 0 && <Rows conversations={titled} {...rows} />}
-      {hits.length > 0 && <h2 className="picker-label">In messages</h2>}
-      <ul className="picker-list" aria-label="Found messages">
+      {hits.length > 0 && <h2 className="picker-label">{t('In messages')}</h2>}
+      <ul className="picker-list" aria-label={t('Found messages')}>
         {hits.map(({ conversationRef, title, sessionKey, snippet }) => (
           <li key={conversationRef}>
             <PageLink to={`/chat/${conversationRef}`} className="picker-item" current={conversationRef === rows.current} onFollow={rows.onPick}>
@@ -169,7 +170,7 @@ function FoundChats({ query, ...rows }: RowsProps & { readonly query: string }) 
         ))}
       </ul>
       <p className="hint pad" role="status">
-        {!isDone ? 'Searching…' : titled.length + hits.length === 0 ? 'Nothing found in titles and messages.' : ''}
+        {!isDone ? t('Searching…') : titled.length + hits.length === 0 ? t('Nothing found in titles and messages.') : ''}
       </p>
     </>
   );

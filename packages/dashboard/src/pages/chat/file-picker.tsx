@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useRef } from 'react';
 import { IconButton } from '../../ui/parts.tsx';
 
@@ -18,7 +19,7 @@ export function FilePicker({ disabled, onPick }: { readonly disabled: boolean; r
           event.target.value = '';
         }}
       />
-      <IconButton icon="clip" label="Attach files" disabled={disabled} onClick={() => input.current?.click()} />
+      <IconButton icon="clip" label={t('Attach files')} disabled={disabled} onClick={() => input.current?.click()} />
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { memo, Suspense, useEffect, useMemo, useRef } from 'react';
 import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
 import { useAgentName } from '../../data/agent-names.ts';
@@ -19,24 +20,24 @@ import { AnswerText } from './turn-items.tsx';
 import { useFollowing } from './use-following.ts';
 
 const reasonLabels: Readonly<Record<string, string>> = {
-  max_steps: 'Stopped at the step limit',
-  budget_exceeded: "Stopped: the agent's budget is used up",
-  circuit_open: 'The agent is paused after repeated failures',
-  provider_degraded: 'The model provider is failing',
-  context_loop: 'Stopped: the agent repeated itself',
-  context_exhausted: 'The conversation is too long for the model',
-  output_starved: 'No output tokens were left for the answer',
-  timeout: 'Timed out',
-  aborted: 'Stopped',
-  background_pending: 'Continues in the background',
-  error: 'Failed',
+  max_steps: t('Stopped at the step limit'),
+  budget_exceeded: t("Stopped: the agent's budget is used up"),
+  circuit_open: t('The agent is paused after repeated failures'),
+  provider_degraded: t('The model provider is failing'),
+  context_loop: t('Stopped: the agent repeated itself'),
+  context_exhausted: t('The conversation is too long for the model'),
+  output_starved: t('No output tokens were left for the answer'),
+  timeout: t('Timed out'),
+  aborted: t('Stopped'),
+  background_pending: t('Continues in the background'),
+  error: t('Failed'),
 };
 
 /** Announcements for screen readers; a failure announces itself as an alert. */
 const endLabels: Readonly<Record<ChatMessage['state'], string>> = {
   streaming: '',
-  done: 'Answer complete.',
-  stopped: 'Answer stopped.',
+  done: t('Answer complete.'),
+  stopped: t('Answer stopped.'),
   failed: '',
 };
 
@@ -109,11 +110,11 @@ export function MessageList({
     });
 
   return (
-    <div className="messages" ref={box} tabIndex={0} role="region" aria-label="Messages" aria-busy={running} onScroll={onScroll}>
+    <div className="messages" ref={box} tabIndex={0} role="region" aria-label={t('Messages')} aria-busy={running} onScroll={onScroll}>
       {earlier > 0 && (
         <div className="earlier">
           <Button small disabled={loading} onClick={loadEarlier}>
-            {loading ? 'Loading…' : `Show earlier messages (${count(earlier)})`}
+            {loading ? t('Loading…') : t('Show earlier messages ({earlier})', { earlier: count(earlier) })}
           </Button>
         </div>
       )}
@@ -142,7 +143,7 @@ export function MessageList({
       {isRunning && <ToolCalls calls={unshown} />}
       <WaitingCalls requests={waiting} />
       <p className="visually-hidden" role="status">
-        {running ? 'Answer in progress.' : last?.role === 'assistant' ? endLabels[last.state] : ''}
+        {running ? t('Answer in progress.') : last?.role === 'assistant' ? endLabels[last.state] : ''}
       </p>
       {away && (
         <div className="to-end">
@@ -154,7 +155,7 @@ export function MessageList({
               box.current?.focus();
             }}
           >
-            Scroll to end
+            {t('Scroll to end')}
           </Button>
         </div>
       )}
@@ -201,9 +202,9 @@ const Message = memo(function Message({
   const named = message.turnId !== undefined ? { turnId: message.turnId } : result && { traceId: result.traceId };
   const failure = error ?? (result?.failure === undefined ? undefined : new Error(result.failure.message));
   return (
-    <article className={`message ${role}`} aria-label={role === 'user' ? 'You' : agentName}>
+    <article className={`message ${role}`} aria-label={role === 'user' ? t('You') : agentName}>
       <header>
-        <span className="message-author">{role === 'user' ? 'You' : agentName}</span>
+        <span className="message-author">{role === 'user' ? t('You') : agentName}</span>
         <time dateTime={new Date(atMs).toISOString()} title={dateTime(atMs)}>
           {minuteTime(atMs)}
         </time>
@@ -232,14 +233,14 @@ const Message = memo(function Message({
         )}
         {state === 'streaming' && <span className={text === '' && items.length === 0 ? 'typing' : 'typing inline'} aria-hidden="true" />}
         {failure !== undefined && (
-          <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'Budget exceeded.' : undefined} onRetry={onRetry} />
+          <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? t('Budget exceeded.') : undefined} onRetry={onRetry} />
         )}
       </div>
       {role === 'user' && message.seq !== undefined && onRetry === undefined && (
         <footer>
           <span className="message-actions">
             <Button look="quiet" small icon="branch" disabled={branching.busy} onClick={() => branching.run(() => onBranch(message))}>
-              Edit in a branch
+              {t('Edit in a branch')}
             </Button>
           </span>
         </footer>
@@ -247,10 +248,10 @@ const Message = memo(function Message({
       {branching.error !== undefined && <Failure error={branching.error} />}
       {role === 'user' && onRetry !== undefined && (
         <footer>
-          <span className="hint">No answer.</span>
+          <span className="hint">{t('No answer.')}</span>
           {turn !== undefined && <TraceLink reference={turn} />}
           <Button look="quiet" small icon="retry" onClick={onRetry}>
-            Try again
+            {t('Try again')}
           </Button>
         </footer>
       )}
@@ -261,7 +262,7 @@ const Message = memo(function Message({
       )}
       {role === 'assistant' && state !== 'streaming' && (
         <footer>
-          {state === 'stopped' && <Badge tone="warn">Stopped by you</Badge>}
+          {state === 'stopped' && <Badge tone="warn">{t('Stopped by you')}</Badge>}
           {result !== undefined && result.finishReason !== 'stop' && failure === undefined && (
             <Badge tone="warn">{reasonLabels[result.finishReason] ?? result.finishReason}</Badge>
           )}
@@ -270,7 +271,10 @@ const Message = memo(function Message({
           ) : (
             result !== undefined &&
             result.tokensUsed.total > 0 && (
-              <span className="hint" title={`${count(result.tokensUsed.input)} in, ${count(result.tokensUsed.output)} out`}>
+              <span
+                className="hint"
+                title={t('{input} in, {output} out', { input: count(result.tokensUsed.input), output: count(result.tokensUsed.output) })}
+              >
                 {plural(result.tokensUsed.total, 'token')}
               </span>
             )
@@ -283,7 +287,7 @@ const Message = memo(function Message({
                 stored={message.rating}
               />
             )}
-            {text !== '' && <CopyButton text={text} label="Copy" />}
+            {text !== '' && <CopyButton text={text} label={t('Copy')} />}
             {text !== '' && state === 'done' && (
               <Suspense fallback={null}>
                 <SpeakButton agentId={agentId} text={text} />
@@ -291,22 +295,22 @@ const Message = memo(function Message({
             )}
             {onContinue !== undefined && state === 'stopped' && text !== '' && (
               <Button look="quiet" small icon="play" onClick={onContinue}>
-                Continue
+                {t('Continue')}
               </Button>
             )}
             {onRetry !== undefined && failure === undefined && state === 'stopped' && (
               <Button look="quiet" small icon="retry" onClick={onRetry}>
-                Try again
+                {t('Try again')}
               </Button>
             )}
             {onRegenerate !== undefined && failure === undefined && state === 'done' && (
               <Button look="quiet" small icon="retry" disabled={branching.busy} onClick={() => branching.run(onRegenerate)}>
-                Regenerate
+                {t('Regenerate')}
               </Button>
             )}
             {onEdit !== undefined && state !== 'done' && (
               <Button look="quiet" small icon="edit" onClick={onEdit}>
-                Edit question
+                {t('Edit question')}
               </Button>
             )}
           </span>
@@ -321,10 +325,16 @@ function CostOfTurn({ cost: { costUsd, inputTokens, outputTokens, cacheReadToken
   const facts = [
     model?.slice(model.indexOf('/') + 1),
     plural(inputTokens + outputTokens, 'token'),
-    costUsd === null ? 'price unknown' : money(costUsd),
-    cacheReadTokens > 0 ? `${percent(cacheReadTokens / inputTokens)} from the cache` : undefined,
+    costUsd === null ? t('price unknown') : money(costUsd),
+    cacheReadTokens > 0 ? t('{cacheReadTokens} from the cache', { cacheReadTokens: percent(cacheReadTokens / inputTokens) }) : undefined,
   ].filter((part) => part !== undefined);
-  const more = `${count(inputTokens)} in, ${count(cacheReadTokens)} of them from the cache, ${count(outputTokens)} out, in ${plural(calls, 'model call')}${model === undefined ? '' : ` of ${model}`}`;
+  const more = t('{inputTokens} in, {cacheReadTokens} of them from the cache, {outputTokens} out, in {calls}{model}', {
+    inputTokens: count(inputTokens),
+    cacheReadTokens: count(cacheReadTokens),
+    outputTokens: count(outputTokens),
+    calls: plural(calls, 'model call'),
+    model: model === undefined ? '' : ` ${t('of {model}', { model })}`,
+  });
   return (
     <span className="hint" title={more}>
       {facts.join(' · ')}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Suspense, useState } from 'react';
 import type { ModelChoice } from '../../data/chat-models.ts';
 import { effortNames } from '../../data/effort-names.ts';
@@ -20,10 +21,10 @@ export function ModelPicker({ agentId, choice, onChange }: PickerProps) {
       </Suspense>
     );
   const { model, effort } = choice;
-  const label = [model ?? 'that of the agent', effort && effortNames[effort].toLowerCase()].filter(Boolean).join(', ');
-  const shown = [model?.slice(model.indexOf('/') + 1) ?? 'Model', effort].filter(Boolean).join(' · ');
+  const label = [model ?? t('that of the agent'), effort && effortNames[effort].toLowerCase()].filter(Boolean).join(', ');
+  const shown = [model?.slice(model.indexOf('/') + 1) ?? t('Model'), effort].filter(Boolean).join(' · ');
   return (
-    <Button small look="quiet" icon="sliders" label={`Model: ${label}`} onClick={() => setOpen(true)}>
+    <Button small look="quiet" icon="sliders" label={t('Model: {label}', { label })} onClick={() => setOpen(true)}>
       <span className="model-name">{shown}</span>
     </Button>
   );

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useRef } from 'react';
 import { effortNames } from '../../data/effort-names.ts';
 import { useModelChoices } from '../../data/model-choices.ts';
@@ -21,7 +22,7 @@ export function ModelSelects({ agentId, choice: { model, effort }, onChange, onC
     >
       <select
         autoFocus
-        aria-label="Model"
+        aria-label={t('Model')}
         value={model ?? ''}
         onChange={({ target: { value } }) => {
           const next = value === '' ? data?.own : others.find(({ name }) => name === value);
@@ -31,7 +32,7 @@ export function ModelSelects({ agentId, choice: { model, effort }, onChange, onC
           if (next === undefined || next.efforts.length === 0) onClose();
         }}
       >
-        <option value="">{data === undefined ? 'Model of the agent' : `Model of the agent (${data.own.name})`}</option>
+        <option value="">{data === undefined ? t('Model of the agent') : t('Model of the agent ({name})', { name: data.own.name })}</option>
         {[...names].map((name) => (
           <option key={name} value={name}>
             {name}
@@ -40,14 +41,14 @@ export function ModelSelects({ agentId, choice: { model, effort }, onChange, onC
       </select>
       {efforts.length > 0 && (
         <select
-          aria-label="Effort"
+          aria-label={t('Effort')}
           value={effort ?? ''}
           onChange={({ target: { value } }) => {
             onChange({ model, effort: efforts.find((one) => one === value) });
             onClose();
           }}
         >
-          <option value="">Usual effort</option>
+          <option value="">{t('Usual effort')}</option>
           {efforts.map((one) => (
             <option key={one} value={one}>
               {effortNames[one]}

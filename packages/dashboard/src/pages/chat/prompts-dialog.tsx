@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { usePrompts } from '../../data/prompts.ts';
@@ -22,7 +23,7 @@ export function PromptsDialog({ onUse, onClose }: { readonly onUse: (text: strin
   const isComplete = draft !== undefined && draft.name.trim() !== '' && draft.text.trim() !== '';
 
   return (
-    <Dialog title="Saved prompts" wide onClose={onClose}>
+    <Dialog title={t('Saved prompts')} wide onClose={onClose}>
       <form
         className="dialog-body"
         onSubmit={(event) => {
@@ -38,10 +39,10 @@ export function PromptsDialog({ onUse, onClose }: { readonly onUse: (text: strin
         {error !== undefined && <Failure error={error} onRetry={reload} />}
         {data === undefined && error === undefined && <Skeleton lines={4} />}
         {data?.length === 0 && draft === undefined && (
-          <p className="hint">Save what you ask again and again; type / and its name in the chat to use it.</p>
+          <p className="hint">{t('Save what you ask again and again; type / and its name in the chat to use it.')}</p>
         )}
         {data !== undefined && data.length > 0 && (
-          <ul className="prompt-list" aria-label="Saved prompts">
+          <ul className="prompt-list" aria-label={t('Saved prompts')}>
             {data.map(({ name, text }) => (
               <li key={name}>
                 <button
@@ -57,10 +58,10 @@ export function PromptsDialog({ onUse, onClose }: { readonly onUse: (text: strin
                     {text}
                   </span>
                 </button>
-                <IconButton icon="edit" label={`Change ${name}`} onClick={() => setDraft({ name, text })} />
+                <IconButton icon="edit" label={t('Change {name}', { name })} onClick={() => setDraft({ name, text })} />
                 <IconButton
                   icon="trash"
-                  label={`Delete ${name}`}
+                  label={t('Delete {name}', { name })}
                   onClick={() =>
                     action.run(async () => {
                       await client.call('prompts.delete', { name });
@@ -74,12 +75,12 @@ export function PromptsDialog({ onUse, onClose }: { readonly onUse: (text: strin
         )}
         {draft !== undefined && (
           <>
-            <Field label="Name" hint="Letters, digits, - and _. A prompt of this name is replaced." wide>
+            <Field label={t('Name')} hint={t('Letters, digits, - and _. A prompt of this name is replaced.')} wide>
               {(id, hint) => (
                 <input id={id} aria-describedby={hint} maxLength={40} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
               )}
             </Field>
-            <Field label="Prompt" wide>
+            <Field label={t('Prompt')} wide>
               {(id) => (
                 <textarea
                   id={id}
@@ -93,9 +94,9 @@ export function PromptsDialog({ onUse, onClose }: { readonly onUse: (text: strin
             </Field>
             <div className="choices">
               <Button submit look="primary" disabled={action.busy || !isComplete}>
-                Save
+                {t('Save')}
               </Button>
-              <Button onClick={() => setDraft(undefined)}>Cancel</Button>
+              <Button onClick={() => setDraft(undefined)}>{t('Cancel')}</Button>
             </div>
           </>
         )}
@@ -104,7 +105,7 @@ export function PromptsDialog({ onUse, onClose }: { readonly onUse: (text: strin
       {draft === undefined && (
         <footer>
           <Button icon="plus" onClick={() => setDraft(empty)}>
-            New prompt
+            {t('New prompt')}
           </Button>
         </footer>
       )}

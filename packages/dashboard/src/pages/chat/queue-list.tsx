@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { QueuedMessage } from '../../data/chat-thread.ts';
 import { describeError } from '../../data/errors.ts';
 import { plural } from '../../data/format.ts';
@@ -19,7 +20,7 @@ export function QueueList({
   readonly onRemove: (message: QueuedMessage) => void;
 }) {
   return (
-    <ul className="queue" aria-label="Queued messages">
+    <ul className="queue" aria-label={t('Queued messages')}>
       {queue.map((message) => (
         <li key={message.key}>
           <span className="queue-text" dir="auto">
@@ -28,7 +29,7 @@ export function QueueList({
           {message.attachments.length > 0 && <span className="hint">{plural(message.attachments.length, 'file')}</span>}
           {message.giving === true && (
             <span className="hint" role="status">
-              Waits for the next step
+              {t('Waits for the next step')}
             </span>
           )}
           {message.refused !== undefined && (
@@ -38,13 +39,13 @@ export function QueueList({
           )}
           {running && message.giving !== true && message.attachments.length === 0 && (
             <Button small look="quiet" icon="up" onClick={() => onGive(message.key)}>
-              Steer
+              {t('Steer')}
             </Button>
           )}
           <Button small look="quiet" icon="send" onClick={() => onSendNow(message.key)}>
-            {running ? 'Stop and send now' : 'Send'}
+            {running ? t('Stop and send now') : t('Send')}
           </Button>
-          <IconButton icon="close" label={`Remove ${message.text.slice(0, 40)}`} onClick={() => onRemove(message)} />
+          <IconButton icon="close" label={t('Remove {message}', { message: message.text.slice(0, 40) })} onClick={() => onRemove(message)} />
         </li>
       ))}
     </ul>

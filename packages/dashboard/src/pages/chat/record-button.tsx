@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -52,15 +53,15 @@ export function RecordButton({
       {startedAtMs === undefined ? (
         <IconButton
           icon="microphone"
-          label={busy ? 'Converting the recording to text' : 'Record'}
+          label={busy ? t('Converting the recording to text') : t('Record')}
           disabled={disabled || busy}
           onClick={() => run(start)}
         />
       ) : (
         <>
-          <IconButton icon="stop" label="Stop recording" onClick={() => recording.current?.stop()} />
+          <IconButton icon="stop" label={t('Stop recording')} onClick={() => recording.current?.stop()} />
           <span className="hint" role="status">
-            Recording <Elapsed fromMs={startedAtMs} toMs={undefined} />
+            {tx('Recording {time}', { time: <Elapsed fromMs={startedAtMs} toMs={undefined} /> })}
           </span>
         </>
       )}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -22,19 +23,23 @@ export function SystemPromptDialog({
   const { data, error, reload } = useLoad(['agent.getPrompt', agentId], (signal) => client.call('agent.getPrompt', { agentId }, { signal }));
   const text = data?.parts.map((part) => part.text).join('\n\n') ?? '';
   return (
-    <Dialog title={`System prompt of ${name}`} wide onClose={onClose}>
+    <Dialog title={t('System prompt of {name}', { name })} wide onClose={onClose}>
       <div className="dialog-body">
         {error !== undefined && <Failure error={error} onRetry={reload} />}
         {data === undefined && error === undefined && <Skeleton lines={8} />}
         {data !== undefined && (
           <>
             <p className="hint">
-              {count(data.parts.reduce((sum, { tokens }) => sum + tokens, 0))} tokens, before every conversation.{' '}
-              <PageLink to={`/agents/${encodeURIComponent(agentId)}`} onFollow={onClose}>
-                Change the agent
-              </PageLink>
+              {tx('{reduce} tokens, before every conversation. {link}', {
+                reduce: count(data.parts.reduce((sum, { tokens }) => sum + tokens, 0)),
+                link: (
+                  <PageLink to={`/agents/${encodeURIComponent(agentId)}`} onFollow={onClose}>
+                    {t('Change the agent')}
+                  </PageLink>
+                ),
+              })}
             </p>
-            <pre className="raw-text system-prompt" tabIndex={0} role="region" aria-label="System prompt">
+            <pre className="raw-text system-prompt" tabIndex={0} role="region" aria-label={t('System prompt')}>
               {revealedText(text)}
             </pre>
             <details>
@@ -44,7 +49,7 @@ export function SystemPromptDialog({
           </>
         )}
       </div>
-      <footer>{text !== '' && <CopyButton text={text} label="Copy" />}</footer>
+      <footer>{text !== '' && <CopyButton text={text} label={t('Copy')} />}</footer>
     </Dialog>
   );
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { type ReactNode, Suspense, useEffect, useState } from 'react';
 import type { ApprovalRequest } from '../../data/approvals.ts';
 import type { ToolActivity } from '../../data/tool-activity.ts';
@@ -7,10 +8,10 @@ import { plural } from '../../data/format.ts';
 import { ApprovalCard } from '../../lazy-pages.ts';
 
 const outcomes: Readonly<Record<string, { readonly text: string; readonly icon: IconName; readonly tone: string }>> = {
-  ok: { text: 'done', icon: 'check', tone: 'good-text' },
-  error: { text: 'failed', icon: 'warning', tone: 'bad-text' },
-  denied: { text: 'denied', icon: 'close', tone: 'bad-text' },
-  background: { text: 'continues in the background', icon: 'play', tone: '' },
+  ok: { text: t('done'), icon: 'check', tone: 'good-text' },
+  error: { text: t('failed'), icon: 'warning', tone: 'bad-text' },
+  denied: { text: t('denied'), icon: 'close', tone: 'bad-text' },
+  background: { text: t('continues in the background'), icon: 'play', tone: '' },
 };
 /** Finished calls are listed without folding up to this number. */
 const maxOpen = 4;
@@ -44,7 +45,7 @@ export function ToolCalls({ calls }: { readonly calls: readonly ToolActivity[] }
 /** A list of calls, folded when they are many and all finished. */
 export function CallList({ running, count, children }: { readonly running: number; readonly count: number; readonly children: ReactNode }) {
   const list = (
-    <ul className="tool-calls" aria-label="Tools in use">
+    <ul className="tool-calls" aria-label={t('Tools in use')}>
       {children}
     </ul>
   );
@@ -73,7 +74,7 @@ export function CallLine({ call }: { readonly call: ShownCall }) {
         </span>
       )}
       <span className="hint">
-        {isOpen ? 'running' : known?.text}{' '}
+        {isOpen ? t('running') : known?.text}{' '}
         {durationMs !== undefined ? seconds(durationMs) : isOpen && startedAtMs !== undefined && <Elapsed sinceMs={startedAtMs} />}
       </span>
     </>
@@ -88,21 +89,19 @@ function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
   }, []);
   const whole = Math.floor(Math.max(0, now - sinceMs) / 1000);
   // Hides the clock for the first second.
-  return whole < 1 ? null : `for ${whole} s`;
+  return whole < 1 ? null : t('for {whole} s', { whole });
 }
 
 function seconds(ms: number): string {
-  return ms < 1000 ? `in ${Math.round(ms)} ms` : `in ${(ms / 1000).toFixed(1)} s`;
+  return ms < 1000 ? t('in {ms} ms', { ms: Math.round(ms) }) : t('in {value} s', { value: (ms / 1000).toFixed(1) });
 }
 
 /** Pending approvals of this conversation, with buttons to decide. */
 export function WaitingCalls({ requests }: { readonly requests: readonly ApprovalRequest[] }) {
   if (requests.length === 0) return null;
   return (
-    <section className="approvals" aria-label="Waiting for your approval">
-      <p className="hint">
-        The agent is waiting for you. <PageLink to="/approvals">All pending calls</PageLink>
-      </p>
+    <section className="approvals" aria-label={t('Waiting for your approval')}>
+      <p className="hint">{tx('The agent is waiting for you. {link}', { link: <PageLink to="/approvals">{t('All pending calls')}</PageLink> })}</p>
       <Suspense fallback={null}>
         {requests.map((request) => (
           <ApprovalCard key={request.requestId} request={request} inChat />

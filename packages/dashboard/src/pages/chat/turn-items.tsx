@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { ToolActivity } from '../../data/tool-activity.ts';
@@ -32,7 +33,7 @@ export function AnswerText({
         group.kind === 'reasoning' ? (
           <ReasoningView key={key} reasoning={group.reasoning} />
         ) : group.kind === 'given' ? (
-          <div key={key} className="given-message" role="note" aria-label="You added">
+          <div key={key} className="given-message" role="note" aria-label={t('You added')}>
             <Markdown text={group.text} />
           </div>
         ) : (
@@ -82,11 +83,9 @@ function ReasoningView({ reasoning: { text, startedAtMs, endedAtMs } }: { readon
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary className="hint">
           {endedAtMs === undefined ? (
-            <>
-              Thinking <Elapsed fromMs={startedAtMs} toMs={undefined} />
-            </>
+            <>{tx('Thinking {time}', { time: <Elapsed fromMs={startedAtMs} toMs={undefined} /> })}</>
           ) : (
-            `Thought for ${spanText(endedAtMs - startedAtMs)}`
+            t('Thought for {endedAt}', { endedAt: spanText(endedAtMs - startedAtMs) })
           )}
         </summary>
         {isOpen && <Markdown text={text} quiet />}
@@ -131,18 +130,18 @@ function CallFacts({ call, turnId }: { readonly call: TurnCall; readonly turnId:
       {call.durationMs === undefined && call.startedAtMs === undefined && turnId !== undefined && <TracedCall call={call} turnId={turnId} />}
       {call.arguments !== undefined && (
         <>
-          <p className="hint">Arguments</p>
-          <pre className="raw-text" tabIndex={0} role="region" aria-label={`Arguments of ${toolName}`}>
+          <p className="hint">{t('Arguments')}</p>
+          <pre className="raw-text" tabIndex={0} role="region" aria-label={t('Arguments of {toolName}', { toolName })}>
             {argumentsText(call.arguments)}
           </pre>
         </>
       )}
       {shown === undefined ? (
-        <p className="hint">No result yet.</p>
+        <p className="hint">{t('No result yet.')}</p>
       ) : (
         <>
-          <p className="hint">{result === undefined ? 'Output' : 'Result'}</p>
-          <pre className="raw-text" tabIndex={0} role="region" aria-label={`Result of ${toolName}`}>
+          <p className="hint">{result === undefined ? t('Output') : t('Result')}</p>
+          <pre className="raw-text" tabIndex={0} role="region" aria-label={t('Result of {toolName}', { toolName })}>
             {shown.trim() === '' ? '(empty)' : revealedText(shown.slice(0, maxShown))}
             {shown.length > maxShown && '\n…'}
           </pre>
@@ -160,8 +159,11 @@ function TracedCall({ call: { callId }, turnId }: { readonly call: TurnCall; rea
   if (step?.ms === undefined) return null;
   return (
     <p className="hint">
-      <Icon name="clock" /> {step.outcome === 'ok' ? 'Done' : step.outcome === 'denied' ? 'Denied' : step.outcome === 'error' ? 'Failed' : 'Ended'} in{' '}
-      {spanText(step.ms)}
+      <Icon name="clock" />{' '}
+      {tx('{outcome} in {ms}', {
+        outcome: step.outcome === 'ok' ? t('Done') : step.outcome === 'denied' ? t('Denied') : step.outcome === 'error' ? t('Failed') : t('Ended'),
+        ms: spanText(step.ms),
+      })}
     </p>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useRef, useState } from 'react';
 import type { Attachment } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
@@ -40,7 +41,7 @@ export function useUploads(initial: readonly Attachment[]): Uploads {
 
   function add(files: readonly File[]): void {
     const room = maxAttachments - list.length;
-    setNote(files.length > room ? `A message can have at most ${maxAttachments} files.` : '');
+    setNote(files.length > room ? t('A message can have at most {maxAttachments} files.', { maxAttachments }) : '');
     for (const file of files.slice(0, room)) {
       made.current += 1;
       const key = `new-${made.current}`;

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
 import { count, dateTime, plural } from '../../data/format.ts';
 import { useWidth } from '../../ui/charts/use-width.ts';
@@ -6,8 +7,8 @@ import { Badge, type Tone } from '../../ui/parts.tsx';
 import { layOut, readTree, type SummaryNode, type TreeItem } from './tree-layout.ts';
 
 const taints: Readonly<Record<SummaryNode['taint'], { readonly tone: Tone; readonly text: string }>> = {
-  clean: { tone: 'good', text: 'clean' },
-  wrapped: { tone: 'warn', text: 'includes external content, fenced' },
+  clean: { tone: 'good', text: t('clean') },
+  wrapped: { tone: 'warn', text: t('includes external content, fenced') },
 };
 
 /** Shows the summaries of a conversation over its messages: as a drawing, and as a tree for keyboard navigation. */
@@ -48,12 +49,14 @@ export function ContextTree({
 function describeView(items: readonly TreeItem[], messageCount: number, seenFrom: number, resetSeq: number): string {
   const seen = items.filter(({ inView }) => inView).length;
   const parts = [
-    ...(seen > 0 ? [`${count(seen)} of ${plural(items.length, 'summary', 'summaries')}`] : []),
-    ...(seenFrom < messageCount ? [`messages ${count(seenFrom + 1)} to ${count(messageCount)} in full`] : []),
+    ...(seen > 0 ? [t('{seen} of {summaries}', { seen: count(seen), summaries: plural(items.length, 'summary', 'summaries') })] : []),
+    ...(seenFrom < messageCount
+      ? [t('messages {seenFrom} to {messageCount} in full', { seenFrom: count(seenFrom + 1), messageCount: count(messageCount) })]
+      : []),
   ];
-  const view = parts.length === 0 ? 'The model sees nothing of this conversation.' : `The model sees ${parts.join(' and ')}.`;
-  const reset = resetSeq > 0 ? ` Reset after message ${count(resetSeq)}.` : '';
-  return `${view}${reset} All ${plural(messageCount, 'message')} are kept.`;
+  const view = parts.length === 0 ? t('The model sees nothing of this conversation.') : t('The model sees {parts}.', { parts: parts.join(' and ') });
+  const reset = resetSeq > 0 ? ` ${t('Reset after message {resetSeq}.', { resetSeq: count(resetSeq) })}` : '';
+  return t('{view}{reset} All {messages} are kept.', { view, reset, messages: plural(messageCount, 'message') });
 }
 
 function Drawing({
@@ -110,7 +113,7 @@ function Drawing({
         {/* Near an end it would overlap the axis label. */}
         {cutX - xOf(0) > 90 && end - cutX > 90 && (
           <text className="axis-text" x={cutX} y={axisY + 20} textAnchor="middle">
-            {`cut after ${count(cutSeq)}`}
+            {t('cut after {cutSeq}', { cutSeq: count(cutSeq) })}
           </text>
         )}
       </svg>
@@ -163,7 +166,7 @@ function TreeList({
   // The focused item may be hidden inside a closed parent.
   const focusable = shown.some(({ node }) => node.summaryId === chosen) ? chosen : shown[0]?.node.summaryId;
   return (
-    <ul role="tree" aria-label="Summaries" ref={list} className="tree-list">
+    <ul role="tree" aria-label={t('Summaries')} ref={list} className="tree-list">
       {shown.map((item, at) => {
         const { node, level, children, position, siblings, inView } = item;
         const id = node.summaryId;
@@ -186,9 +189,9 @@ function TreeList({
             <span className="tree-twist" aria-hidden="true">
               {children.length === 0 ? '' : isOpen ? '▾' : '▸'}
             </span>
-            <span>{`Messages ${count(node.fromSeq)}–${count(node.toSeq)}`}</span>
+            <span>{t('Messages {fromSeq}–{toSeq}', { fromSeq: count(node.fromSeq), toSeq: count(node.toSeq) })}</span>
             <span className="hint">{`${node.kind}, ${plural(node.tokenCount, 'token')}`}</span>
-            {inView && <Badge tone="accent">in view</Badge>}
+            {inView && <Badge tone="accent">{t('in view')}</Badge>}
           </li>
         );
       })}
@@ -199,21 +202,26 @@ function TreeList({
 function Details({ item: { node, inView }, reference }: { readonly item: TreeItem; readonly reference: string }) {
   const taint = taints[node.taint];
   return (
-    <section className="tree-details" aria-label="Selected summary">
+    <section className="tree-details" aria-label={t('Selected summary')}>
       <p className="badges">
-        <Badge>{node.kind === 'leaf' ? 'leaf' : `condensed, depth ${node.depth}`}</Badge>
+        <Badge>{node.kind === 'leaf' ? t('leaf') : t('condensed, depth {depth}', { depth: node.depth })}</Badge>
         <Badge tone={taint.tone}>{taint.text}</Badge>
-        {inView && <Badge tone="accent">visible to the model</Badge>}
+        {inView && <Badge tone="accent">{t('visible to the model')}</Badge>}
       </p>
       <p dir="auto" className="tree-preview">
         {node.contentPreview}
       </p>
       <p className="hint">
-        {plural(node.tokenCount, 'token')}, created {dateTime(node.createdAt)}{' '}
-        {node.model === 'truncation' ? 'by truncation, because no model returned a summary' : `by ${node.model}`}.{' '}
-        <PageLink to={`/conversations/${reference}/${node.fromSeq}`}>
-          Read messages {count(node.fromSeq)} to {count(node.toSeq)}
-        </PageLink>
+        {tx('{tokens}, created {createdAt} {model}. {link}', {
+          tokens: plural(node.tokenCount, 'token'),
+          createdAt: dateTime(node.createdAt),
+          model: node.model === 'truncation' ? t('by truncation, because no model returned a summary') : t('by {model}', { model: node.model }),
+          link: (
+            <PageLink to={`/conversations/${reference}/${node.fromSeq}`}>
+              {tx('Read messages {fromSeq} to {toSeq}', { fromSeq: count(node.fromSeq), toSeq: count(node.toSeq) })}
+            </PageLink>
+          ),
+        })}
       </p>
     </section>
   );
@@ -229,5 +237,5 @@ function visible(items: readonly TreeItem[], closed: ReadonlySet<string>): reado
 }
 
 function describe({ kind, fromSeq, toSeq, tokenCount, contentPreview }: SummaryNode): string {
-  return `${kind}, messages ${fromSeq} to ${toSeq}, ${tokenCount} tokens: ${contentPreview}`;
+  return t('{kind}, messages {fromSeq} to {toSeq}, {tokenCount} tokens: {contentPreview}', { kind, fromSeq, toSeq, tokenCount, contentPreview });
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
@@ -37,20 +38,26 @@ function CompactConfirm({ session, onClose, onChanged }: DialogProps) {
   const { client } = useSession();
   return (
     <Confirm
-      title="Compact this conversation?"
-      action="Compact"
+      title={t('Compact this conversation?')}
+      action={t('Compact')}
       onClose={onClose}
       run={async () => {
         const done = await client.call('session.compact', { conversationRef: session.conversationRef }, { timeoutMs: 180_000 });
         onChanged(
           done.compacted
-            ? `Compacted from ${plural(done.tokensBefore, 'token')} to ${count(done.tokensAfter)}, with ${plural(done.summaries, 'summary', 'summaries')}.`
-            : 'Nothing to compact: the messages already fit.',
+            ? t('Compacted from {tokens} to {tokensAfter}, with {summaries}.', {
+                tokens: plural(done.tokensBefore, 'token'),
+                tokensAfter: count(done.tokensAfter),
+                summaries: plural(done.summaries, 'summary', 'summaries'),
+              })
+            : t('Nothing to compact: the messages already fit.'),
         );
       }}
     >
       <p>
-        A model summarizes older messages of <strong>{titleOf(session)}</strong>, which costs tokens. The messages themselves are kept.
+        {tx('A model summarizes older messages of {name}, which costs tokens. The messages themselves are kept.', {
+          name: <strong>{titleOf(session)}</strong>,
+        })}
       </p>
     </Confirm>
   );
@@ -60,17 +67,23 @@ function ResetConfirm({ session, total, onClose, onChanged }: DialogProps) {
   const { client } = useSession();
   return (
     <Confirm
-      title="Reset this conversation?"
-      action="Reset"
+      title={t('Reset this conversation?')}
+      action={t('Reset')}
       onClose={onClose}
       run={async () => {
         const done = await client.call('session.reset', { conversationRef: session.conversationRef });
-        onChanged(`Reset. The agent starts over; ${plural(done.previousMessageCount, 'earlier message')} can still be read and searched.`);
+        onChanged(
+          t('Reset. The agent starts over; {messages} can still be read and searched.', {
+            messages: plural(done.previousMessageCount, 'earlier message'),
+          }),
+        );
       }}
     >
       <p>
-        The agent no longer sees the earlier messages of <strong>{titleOf(session)}</strong>, and approvals granted there expire. All{' '}
-        {plural(total, 'message')} remain readable.
+        {tx('The agent no longer sees the earlier messages of {name}, and approvals granted there expire. All {messages} remain readable.', {
+          name: <strong>{titleOf(session)}</strong>,
+          messages: plural(total, 'message'),
+        })}
       </p>
     </Confirm>
   );
@@ -81,8 +94,8 @@ function DeleteConfirm({ session, total, summaryCount, onClose }: DialogProps) {
   const { conversationRef } = session;
   return (
     <Confirm
-      title="Delete this conversation?"
-      action="Delete"
+      title={t('Delete this conversation?')}
+      action={t('Delete')}
       onClose={onClose}
       run={async () => {
         await client.call('session.delete', { conversationRef });
@@ -91,8 +104,10 @@ function DeleteConfirm({ session, total, summaryCount, onClose }: DialogProps) {
       }}
     >
       <p>
-        <strong>{titleOf(session)}</strong> with its {plural(total, 'message')} and {plural(summaryCount, 'summary', 'summaries')} is removed from the
-        list. An archived copy stays in the gateway's database; memories are kept.
+        {tx(
+          "{name} with its {messages} and {summaries} is removed from the list. An archived copy stays in the gateway's database; memories are kept.",
+          { name: <strong>{titleOf(session)}</strong>, messages: plural(total, 'message'), summaries: plural(summaryCount, 'summary', 'summaries') },
+        )}
       </p>
     </Confirm>
   );

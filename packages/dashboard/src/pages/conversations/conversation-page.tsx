@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
@@ -55,10 +56,10 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
     setAsked(next);
   };
   const { data } = head;
-  const back = <PageLink to="/conversations">All conversations</PageLink>;
+  const back = <PageLink to="/conversations">{t('All conversations')}</PageLink>;
   if (data === undefined)
     return (
-      <Page title="Conversation" lead={back}>
+      <Page title={t('Conversation')} lead={back}>
         {head.error === undefined ? <Skeleton lines={8} /> : <Failure error={head.error} onRetry={head.reload} />}
       </Page>
     );
@@ -70,18 +71,18 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
       actions={
         <>
           <PageLink to={`/chat/${reference}`} className="button">
-            Open in chat
+            {t('Open in chat')}
           </PageLink>
           <Button icon="download" onClick={() => exportConversation(client, session, setError)}>
-            Export
+            {t('Export')}
           </Button>
-          {total > 0 && <Button onClick={() => ask({ forkAt: total })}>Fork</Button>}
-          {total > 0 && <Button onClick={() => ask('compact')}>Compact</Button>}
-          <Button onClick={() => ask('reset')}>Reset</Button>
-          {admin && <Button onClick={() => ask('resetConversation')}>Erase content</Button>}
+          {total > 0 && <Button onClick={() => ask({ forkAt: total })}>{t('Fork')}</Button>}
+          {total > 0 && <Button onClick={() => ask('compact')}>{t('Compact')}</Button>}
+          <Button onClick={() => ask('reset')}>{t('Reset')}</Button>
+          {admin && <Button onClick={() => ask('resetConversation')}>{t('Erase content')}</Button>}
           {admin && (
             <Button icon="trash" look="danger" onClick={() => ask('delete')}>
-              Delete
+              {t('Delete')}
             </Button>
           )}
         </>
@@ -93,18 +94,18 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
         <AgentBadge agentId={session.agentId} />
         <span className="mono">{session.sessionKey}</span>
         <span>{plural(total, 'message')}</span>
-        <span>{count(session.totalTokens)} tokens</span>
-        <span>created {dateTime(session.createdAt)}</span>
-        {session.forkedFrom !== undefined && <PageLink to={`/conversations/${session.forkedFrom}`}>forked from another conversation</PageLink>}
+        <span>{tx('{totalTokens} tokens', { totalTokens: count(session.totalTokens) })}</span>
+        <span>{tx('created {createdAt}', { createdAt: dateTime(session.createdAt) })}</span>
+        {session.forkedFrom !== undefined && <PageLink to={`/conversations/${session.forkedFrom}`}>{t('forked from another conversation')}</PageLink>}
       </p>
-      <section className="panel" aria-label="What the model sees">
-        <h2>What the model sees</h2>
+      <section className="panel" aria-label={t('What the model sees')}>
+        <h2>{t('What the model sees')}</h2>
         <ContextTree nodes={tree.nodes} messageCount={tree.messageCount} cutSeq={tree.cutSeq} resetSeq={session.resetSeq} reference={reference} />
       </section>
-      <section className="panel" aria-label="Messages">
-        <h2>Messages</h2>
+      <section className="panel" aria-label={t('Messages')}>
+        <h2>{t('Messages')}</h2>
         {total === 0 ? (
-          <Empty title="No messages" />
+          <Empty title={t('No messages')} />
         ) : (
           <Messages key={`${reference} ${seq ?? ''} ${changes}`} reference={reference} total={total} seq={seq} onFork={(forkAt) => ask({ forkAt })} />
         )}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
@@ -38,28 +39,28 @@ function ConversationList() {
 
   return (
     <Page
-      title="Conversations"
-      lead={list.data === undefined ? undefined : `${plural(list.data.total, 'conversation')} ${admin ? 'of everyone' : 'of this token'}`}
+      title={t('Conversations')}
+      lead={list.data === undefined ? undefined : `${plural(list.data.total, 'conversation')} ${admin ? t('of everyone') : t('of this token')}`}
       actions={
         <Button icon="retry" onClick={list.reload} disabled={list.loading}>
-          Refresh
+          {t('Refresh')}
         </Button>
       }
     >
       <div className="toolbar">
-        <SearchField label="Search conversations" hint="Search titles and all messages" value={input} onChange={setInput} />
+        <SearchField label={t('Search conversations')} hint={t('Search titles and all messages')} value={input} onChange={setInput} />
         <AgentFilter value={agentId} onChange={setAgentId} />
         <SourceFilter value={source} onChange={setSource} />
       </div>
       {(list.error ?? error) !== undefined && <Failure error={list.error ?? error} onRetry={list.error === undefined ? undefined : list.reload} />}
       {list.data === undefined && list.loading && <Skeleton lines={8} />}
       {list.data !== undefined && input === '' && found.length === 0 && (
-        <Empty title="No conversations yet">
-          <PageLink to="/chat">Start one in the chat</PageLink>
+        <Empty title={t('No conversations yet')}>
+          <PageLink to="/chat">{t('Start one in the chat')}</PageLink>
         </Empty>
       )}
       {found.length > 0 && (
-        <ul className="rows" aria-label="Conversations">
+        <ul className="rows" aria-label={t('Conversations')}>
           {found.map((one) => (
             <ConversationRow
               key={one.conversationRef}
@@ -74,16 +75,16 @@ function ConversationList() {
       {list.data !== undefined && input === '' && list.data.hasMore && (
         <p className="pad">
           {limit < maxLimit ? (
-            <Button onClick={() => setLimit(maxLimit)}>Show more</Button>
+            <Button onClick={() => setLimit(maxLimit)}>{t('Show more')}</Button>
           ) : (
-            <span className="hint">Showing the newest {maxLimit}. The search covers all messages.</span>
+            <span className="hint">{tx('Showing the newest {maxLimit}. The search covers all messages.', { maxLimit })}</span>
           )}
         </p>
       )}
       {removing !== undefined && (
         <Confirm
-          title="Delete this conversation?"
-          action="Delete"
+          title={t('Delete this conversation?')}
+          action={t('Delete')}
           onClose={() => setRemoving(undefined)}
           run={async () => {
             await client.call('session.delete', { conversationRef: removing.conversationRef });
@@ -92,8 +93,10 @@ function ConversationList() {
           }}
         >
           <p>
-            <strong>{removing.title ?? removing.sessionKey}</strong> with its {plural(removing.messageCount, 'message')} and their summaries is
-            removed from the list. An archived copy stays in the gateway's database; memories are kept.
+            {tx(
+              "{name} with its {messages} and their summaries is removed from the list. An archived copy stays in the gateway's database; memories are kept.",
+              { name: <strong>{removing.title ?? removing.sessionKey}</strong>, messages: plural(removing.messageCount, 'message') },
+            )}
           </p>
         </Confirm>
       )}
@@ -102,12 +105,12 @@ function ConversationList() {
 }
 
 const sourceLabels: Readonly<Record<Conversation['source'], string>> = {
-  chat: 'Chats',
-  job: 'Jobs',
+  chat: t('Chats'),
+  job: t('Jobs'),
   'sub-agent': 'Sub-agents',
-  webhook: 'Webhooks',
-  heartbeat: 'Heartbeats',
-  evaluation: 'Evaluations',
+  webhook: t('Webhooks'),
+  heartbeat: t('Heartbeats'),
+  evaluation: t('Evaluations'),
 };
 const sources = Object.keys(sourceLabels) as readonly Conversation['source'][];
 
@@ -119,8 +122,8 @@ function SourceFilter({
   readonly onChange: (source: Conversation['source'] | undefined) => void;
 }) {
   return (
-    <select aria-label="Started by" value={value ?? ''} onChange={(event) => onChange(sources.find((source) => source === event.target.value))}>
-      <option value="">Started by anything</option>
+    <select aria-label={t('Started by')} value={value ?? ''} onChange={(event) => onChange(sources.find((source) => source === event.target.value))}>
+      <option value="">{t('Started by anything')}</option>
       {sources.map((source) => (
         <option key={source} value={source}>
           {sourceLabels[source]}
@@ -150,20 +153,20 @@ function ConversationRow({
       </div>
       <div className="row-facts">
         {source !== 'chat' && <Badge tone="accent">{sourceLabels[source]}</Badge>}
-        {shelf !== undefined && <Badge>{shelf === 'pinned' ? 'Pinned' : 'Archived'}</Badge>}
+        {shelf !== undefined && <Badge>{shelf === 'pinned' ? t('Pinned') : t('Archived')}</Badge>}
         <AgentBadge agentId={agentId} />
         <span>{plural(messageCount, 'message')}</span>
-        <span>{count(totalTokens)} tokens</span>
+        <span>{tx('{totalTokens} tokens', { totalTokens: count(totalTokens) })}</span>
         <time dateTime={new Date(updatedAt).toISOString()} title={dateTime(updatedAt)}>
           {ago(updatedAt)}
         </time>
       </div>
       <div className="row-actions">
-        <PageLink to={`/conversations/${conversationRef}`} className="icon-button" label={`Details of ${sessionKey}`}>
+        <PageLink to={`/conversations/${conversationRef}`} className="icon-button" label={t('Details of {sessionKey}', { sessionKey })}>
           <Icon name="info" />
         </PageLink>
-        <IconButton icon="download" label={`Export ${title}`} onClick={onExport} />
-        {onRemove !== undefined && <IconButton icon="trash" label={`Delete ${title}`} onClick={onRemove} />}
+        <IconButton icon="download" label={t('Export {title}', { title })} onClick={onExport} />
+        {onRemove !== undefined && <IconButton icon="trash" label={t('Delete {title}', { title })} onClick={onRemove} />}
       </div>
     </li>
   );

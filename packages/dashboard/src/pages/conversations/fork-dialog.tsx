@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -31,7 +32,7 @@ export function ForkDialog({
     navigate(`/chat/${made.conversationRef}`);
   };
   return (
-    <Dialog title="Fork this conversation" onClose={onClose}>
+    <Dialog title={t('Fork this conversation')} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -39,8 +40,8 @@ export function ForkDialog({
         }}
       >
         <div className="dialog-body">
-          <p>The new conversation starts with the messages up to the one you choose. This conversation stays unchanged.</p>
-          <Field label="Last message to include" hint={`From 1 to ${count(total)}.`}>
+          <p>{t('The new conversation starts with the messages up to the one you choose. This conversation stays unchanged.')}</p>
+          <Field label={t('Last message to include')} hint={t('From 1 to {total}.', { total: count(total) })}>
             {(id, hint) => (
               <input
                 id={id}
@@ -54,15 +55,15 @@ export function ForkDialog({
               />
             )}
           </Field>
-          <Field label="Session key" hint="For example ada:desk. Leave empty to generate one.">
+          <Field label={t('Session key')} hint={t('For example ada:desk. Leave empty to generate one.')}>
             {(id, hint) => <input id={id} aria-describedby={hint} value={key} onChange={(event) => setKey(event.target.value)} />}
           </Field>
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy}>
-            {busy ? 'Working…' : `Fork with ${plural(Number(last) || 0, 'message')}`}
+            {busy ? t('Working…') : t('Fork with {messages}', { messages: plural(Number(last) || 0, 'message') })}
           </Button>
         </footer>
       </form>

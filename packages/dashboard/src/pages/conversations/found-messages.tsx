@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import type { ReactNode } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -16,15 +17,15 @@ export function FoundMessages({ query, agentId }: { readonly query: string; read
   const found = useLoad(['session.search', agentId, query], (signal) => client.call('session.search', { query, limit, agentId }, { signal }));
   const data = found.data?.mode === 'search' ? found.data : undefined;
   return (
-    <section className="found" aria-label="Found messages">
-      <h2>In messages</h2>
+    <section className="found" aria-label={t('Found messages')}>
+      <h2>{t('In messages')}</h2>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={4} />}
       {data !== undefined && (
         <p className="hint" role="status">
           {data.total === 0
-            ? 'No message contains all terms.'
-            : `${plural(data.total, 'message')}${data.truncated ? ' and more' : ''}${data.results.length < data.total ? `, best ${count(data.results.length)} shown` : ''}`}
+            ? t('No message contains all terms.')
+            : `${plural(data.total, 'message')}${data.truncated ? ` ${t('and more')}` : ''}${data.results.length < data.total ? t(', best {results} shown', { results: count(data.results.length) }) : ''}`}
         </p>
       )}
       {data !== undefined && data.results.length > 0 && (
@@ -41,7 +42,7 @@ export function FoundMessages({ query, agentId }: { readonly query: string; read
               </div>
               <div className="row-facts">
                 <AgentBadge agentId={hit.agentId} />
-                <span>{`${hit.role}, message ${count(hit.seq)}`}</span>
+                <span>{t('{role}, message {seq}', { role: hit.role, seq: count(hit.seq) })}</span>
                 <time dateTime={new Date(hit.timestamp).toISOString()} title={dateTime(hit.timestamp)}>
                   {ago(hit.timestamp)}
                 </time>

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { StoredMessage } from '@gatehouse/contract';
 import { Suspense, useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -56,13 +57,17 @@ export function Messages({
       {total > pageSize && (
         <div className="pages">
           <Button small disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - pageSize))}>
-            Earlier
+            {t('Earlier')}
           </Button>
           <span className="hint">
-            {count(offset + 1)} to {count(Math.min(total, offset + pageSize))} of {count(total)}
+            {tx('{offset} to {total} of {total2}', {
+              offset: count(offset + 1),
+              total: count(Math.min(total, offset + pageSize)),
+              total2: count(total),
+            })}
           </span>
           <Button small disabled={offset >= last} onClick={() => setOffset(Math.min(last, offset + pageSize))}>
-            Later
+            {t('Later')}
           </Button>
         </div>
       )}
@@ -70,34 +75,34 @@ export function Messages({
   );
 }
 
-const who: Readonly<Record<StoredMessage['role'], string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool' };
+const who: Readonly<Record<StoredMessage['role'], string>> = { user: t('User'), assistant: t('Assistant'), tool: t('Tool') };
 
 function HistoryMessage({ message, agentId, onFork }: { readonly message: StoredMessage; readonly agentId: string; readonly onFork: () => void }) {
   const { seq, role, content, toolCalls, toolName, timestamp, attachments, feedback, turnId } = message;
   const made = role === 'tool' && makesFiles(toolName) ? pathsOf(content) : [];
   return (
-    <article aria-label={`Message ${seq}`}>
+    <article aria-label={t('Message {seq}', { seq })}>
       <header>
         <span className="history-number">{count(seq)}</span>
-        <strong>{toolName === undefined ? who[role] : `Tool ${toolName}`}</strong>
+        <strong>{toolName === undefined ? who[role] : t('Tool {toolName}', { toolName })}</strong>
         <time className="hint" dateTime={new Date(timestamp).toISOString()}>
           {dateTime(timestamp)}
         </time>
         {feedback !== undefined && (
           <span title={`${feedback.by}${feedback.note === undefined ? '' : `: ${feedback.note}`}`}>
-            <Badge tone={feedback.rating === 'good' ? 'good' : 'bad'}>{`marked ${feedback.rating}`}</Badge>
+            <Badge tone={feedback.rating === 'good' ? 'good' : 'bad'}>{t('marked {rating}', { rating: feedback.rating })}</Badge>
           </span>
         )}
         <span className="grow" />
         {role === 'assistant' && content !== '' && <CaseButton turnId={turnId} />}
-        {role === 'user' && <TraceLink reference={turnId} label={`Trace of message ${seq}`} />}
-        <Button look="quiet" small onClick={onFork} label={`Fork here, after message ${seq}`}>
-          Fork here
+        {role === 'user' && <TraceLink reference={turnId} label={t('Trace of message {seq}', { seq })} />}
+        <Button look="quiet" small onClick={onFork} label={t('Fork here, after message {seq}', { seq })}>
+          {t('Fork here')}
         </Button>
       </header>
       {role === 'tool' ? (
         <details>
-          <summary>Output</summary>
+          <summary>{t('Output')}</summary>
           <pre className="raw-text">{content}</pre>
         </details>
       ) : (

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -23,8 +24,8 @@ export function ResetConversationDialog({
   const [purgeDerived, setPurgeDerived] = useState(false);
   return (
     <Confirm
-      title="Erase the content of this conversation?"
-      action="Erase"
+      title={t('Erase the content of this conversation?')}
+      action={t('Erase')}
       onClose={onClose}
       run={async () => {
         const done = await client.call('session.reset_conversation', {
@@ -35,18 +36,20 @@ export function ResetConversationDialog({
       }}
     >
       <p>
-        The {plural(messageCount, 'message')} of <strong>{title}</strong> and their summaries are erased permanently. The conversation itself stays,
-        so that its users can continue in it.
+        {tx(
+          'The {messages} of {name} and their summaries are erased permanently. The conversation itself stays, so that its users can continue in it.',
+          { messages: plural(messageCount, 'message'), name: <strong>{title}</strong> },
+        )}
       </p>
       <fieldset>
-        <legend>Also erase</legend>
+        <legend>{t('Also erase')}</legend>
         <label className="check">
           <input type="checkbox" checked={memory} onChange={() => setMemory(!memory)} />
-          Memories from this conversation
+          {t('Memories from this conversation')}
         </label>
         <label className="check">
           <input type="checkbox" checked={memory && purgeDerived} disabled={!memory} onChange={() => setPurgeDerived(!purgeDerived)} />
-          Memories derived from those, even if other conversations contributed
+          {t('Memories derived from those, even if other conversations contributed')}
         </label>
       </fieldset>
     </Confirm>
@@ -61,5 +64,9 @@ function describeErased(done: Result<'session.reset_conversation'>): string {
     done.derivedDeleted === undefined ? undefined : plural(done.derivedDeleted, 'derived memory', 'derived memories'),
   ].filter((part) => part !== undefined);
   const unlinked = done.derivedUnlinked ?? 0;
-  return `Erased: ${parts.join(', ')}.${unlinked > 0 ? ` ${plural(unlinked, 'derived memory', 'derived memories')} kept without this source.` : ''}`;
+  return t('Erased: {parts}.{memories}', {
+    parts: parts.join(', '),
+    memories:
+      unlinked > 0 ? ` ${t('{memories} kept without this source.', { memories: plural(unlinked, 'derived memory', 'derived memories') })}` : '',
+  });
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
 import { Button, Failure } from '../../ui/parts.tsx';
@@ -16,7 +17,7 @@ export function CaseButton({ turnId }: { readonly turnId: string }) {
   return (
     <>
       <Button look="quiet" small icon="download" disabled={busy} onClick={save}>
-        Test case
+        {t('Test case')}
       </Button>
       {error !== undefined && <Failure error={error} onRetry={save} />}
     </>

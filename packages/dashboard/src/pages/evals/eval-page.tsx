@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { EvalResult, EvalRun, Result } from '@gatehouse/contract';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -33,12 +34,12 @@ export function EvalPage({ evalId }: { readonly evalId: string }) {
     });
   return (
     <Page
-      title={data?.run.name ?? 'Evaluation'}
-      lead={<PageLink to="/evals">All evaluations</PageLink>}
+      title={data?.run.name ?? t('Evaluation')}
+      lead={<PageLink to="/evals">{t('All evaluations')}</PageLink>}
       actions={
         isRunning && (
           <Button icon="stop" onClick={stop} disabled={stopping.busy}>
-            Stop
+            {t('Stop')}
           </Button>
         )
       }
@@ -53,13 +54,17 @@ export function EvalPage({ evalId }: { readonly evalId: string }) {
           {data.total > pageCases && (
             <div className="pages">
               <Button small disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - pageCases))}>
-                Earlier
+                {t('Earlier')}
               </Button>
               <span className="hint">
-                {count(offset + 1)} to {count(offset + data.cases.length)} of {count(data.total)}
+                {tx('{offset} to {offset2} of {total}', {
+                  offset: count(offset + 1),
+                  offset2: count(offset + data.cases.length),
+                  total: count(data.total),
+                })}
               </span>
               <Button small disabled={!data.hasMore} onClick={() => setOffset(offset + pageCases)}>
-                Later
+                {t('Later')}
               </Button>
             </div>
           )}
@@ -75,7 +80,8 @@ function Summary({ run }: { readonly run: EvalRun }) {
       <Badge tone={stateTones[run.state]}>{stateLabels[run.state]}</Badge> {run.reason !== undefined && <span>{run.reason}. </span>}
       <span className="hint">
         {plural(run.cases, 'case')}, {money(run.costUsd)}
-        {run.budgetUsd !== null && ` of ${money(run.budgetUsd)}`}, started {dateTime(run.createdAt)} by {run.by}
+        {run.budgetUsd !== null && ` ${t('of {budgetUsd}', { budgetUsd: money(run.budgetUsd) })}`}
+        {tx(', started {createdAt} by {by}', { createdAt: dateTime(run.createdAt), by: run.by })}
       </span>
     </p>
   );
@@ -83,18 +89,22 @@ function Summary({ run }: { readonly run: EvalRun }) {
 
 function Cases({ run, cases }: { readonly run: EvalRun; readonly cases: Result<'eval.get'>['cases'] }) {
   return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label="Results, table">
+    <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Results, table')}>
       <table>
         <thead>
           <tr>
-            <th scope="col">Case</th>
+            <th scope="col">{t('Case')}</th>
             {run.variants.map((variant, at) => (
               <th key={at} scope="col">
                 {variantName(variant)}
                 <br />
                 <span className="hint">
-                  {count(variant.passed)} of {count(run.cases)} passed, {money(variant.costUsd)}
-                  {variant.avgLatencyMs !== null && `, ${count(variant.avgLatencyMs)} ms on average`}
+                  {tx('{passed} of {cases} passed, {costUsd}', {
+                    passed: count(variant.passed),
+                    cases: count(run.cases),
+                    costUsd: money(variant.costUsd),
+                  })}
+                  {variant.avgLatencyMs !== null && t(', {avgLatency} ms on average', { avgLatency: count(variant.avgLatencyMs) })}
                 </span>
               </th>
             ))}
@@ -120,13 +130,13 @@ function Cases({ run, cases }: { readonly run: EvalRun; readonly cases: Result<'
 }
 
 function Answer({ result, input }: { readonly result: EvalResult | undefined; readonly input: string }) {
-  if (result === undefined) return <span className="hint">not asked</span>;
+  if (result === undefined) return <span className="hint">{t('not asked')}</span>;
   const { outcome, checks, error, answer, traceId, costUsd, latencyMs, model } = result;
   return (
     <>
       <Badge tone={outcomeTones[outcome]}>{outcome}</Badge>{' '}
       <span className="hint">
-        {costUsd === null ? 'price unknown' : money(costUsd)}, {count(latencyMs)} ms
+        {tx('{costUsd}, {latency} ms', { costUsd: costUsd === null ? t('price unknown') : money(costUsd), latency: count(latencyMs) })}
       </span>
       {error !== undefined && <p>{error.text}</p>}
       <ul className="plain">
@@ -135,18 +145,18 @@ function Answer({ result, input }: { readonly result: EvalResult | undefined; re
           .map(({ check, expected, passed, detail }, at) => (
             <li key={at}>
               {check} {expected}
-              {passed === null && ' (could not be decided)'}
+              {passed === null && ` ${t('(could not be decided)')}`}
               {detail !== undefined && `: ${detail}`}
             </li>
           ))}
       </ul>
       <details>
-        <summary>Question and answer</summary>
+        <summary>{t('Question and answer')}</summary>
         <p dir="auto">{input}</p>
-        <p dir="auto">{answer === '' ? 'No answer' : answer}</p>
+        <p dir="auto">{answer === '' ? t('No answer') : answer}</p>
         {model !== null && <p className="hint">{model}</p>}
       </details>
-      {traceId !== null && <PageLink to={`/traces/${traceId}`}>Trace</PageLink>}
+      {traceId !== null && <PageLink to={`/traces/${traceId}`}>{t('Trace')}</PageLink>}
     </>
   );
 }

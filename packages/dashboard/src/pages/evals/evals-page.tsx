@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime, money } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -13,7 +14,7 @@ const listed = 50;
 /** Evaluations, or the report of one. */
 export function EvalsPage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
-  if (!admin) return <AdminOnly title="Evaluations" />;
+  if (!admin) return <AdminOnly title={t('Evaluations')} />;
   return rest === undefined ? <Evaluations /> : <EvalPage evalId={rest} />;
 }
 
@@ -26,19 +27,15 @@ function Evaluations() {
     run(async () => saveBlob('cases.yaml', new Blob([(await client.call('eval.cases', {})).yaml], { type: 'application/yaml' })));
   return (
     <Page
-      title="Evaluations"
-      lead={
-        <>
-          Test cases asked of agents and models, side by side. <code>gatehouse eval FILE</code> starts one.
-        </>
-      }
+      title={t('Evaluations')}
+      lead={<>{tx('Test cases asked of agents and models, side by side. {code} starts one.', { code: <code>gatehouse eval FILE</code> })}</>}
       actions={
         <>
           <Button icon="download" disabled={busy} onClick={saveMarked}>
-            Test cases of marked answers
+            {t('Test cases of marked answers')}
           </Button>
           <Button icon="retry" onClick={found.reload} disabled={found.loading}>
-            Refresh
+            {t('Refresh')}
           </Button>
         </>
       }
@@ -46,19 +43,19 @@ function Evaluations() {
       {error !== undefined && <Failure error={error} onRetry={saveMarked} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={6} />}
-      {data?.runs.length === 0 && <Empty title="No evaluations yet" />}
+      {data?.runs.length === 0 && <Empty title={t('No evaluations yet')} />}
       {data !== undefined && data.runs.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="region" aria-label="Evaluations, table">
+        <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Evaluations, table')}>
           <table>
             <thead>
               <tr>
-                <th scope="col">Evaluation</th>
-                <th scope="col">State</th>
-                <th scope="col">Passed</th>
+                <th scope="col">{t('Evaluation')}</th>
+                <th scope="col">{t('State')}</th>
+                <th scope="col">{t('Passed')}</th>
                 <th scope="col" data-align="right">
-                  Cost
+                  {t('Cost')}
                 </th>
-                <th scope="col">Started</th>
+                <th scope="col">{t('Started')}</th>
               </tr>
             </thead>
             <tbody>
@@ -72,7 +69,17 @@ function Evaluations() {
                   <td>
                     <Badge tone={stateTones[one.state]}>{stateLabels[one.state]}</Badge>
                   </td>
-                  <td>{one.variants.map((variant) => `${variantName(variant)}: ${count(variant.passed)} of ${count(one.cases)}`).join(', ')}</td>
+                  <td>
+                    {one.variants
+                      .map((variant) =>
+                        t('{variant}: {passed} of {cases}', {
+                          variant: variantName(variant),
+                          passed: count(variant.passed),
+                          cases: count(one.cases),
+                        }),
+                      )
+                      .join(', ')}
+                  </td>
                   <td data-align="right">{money(one.costUsd)}</td>
                   <td>
                     <time dateTime={new Date(one.createdAt).toISOString()} title={dateTime(one.createdAt)}>

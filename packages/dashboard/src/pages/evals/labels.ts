@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { EvalResult, EvalRun } from '@gatehouse/contract';
 import type { Tone } from '../../ui/parts.tsx';
 
@@ -5,7 +6,7 @@ export const stateLabels: Readonly<Record<EvalRun['state'], string>> = {
   running: 'running',
   completed: 'completed',
   stopped: 'stopped',
-  budget_exceeded: 'budget exceeded',
+  budget_exceeded: t('budget exceeded'),
   interrupted: 'interrupted',
   failed: 'failed',
 };
@@ -19,4 +20,5 @@ export const stateTones: Readonly<Record<EvalRun['state'], Tone>> = {
 };
 export const outcomeTones: Readonly<Record<EvalResult['outcome'], Tone>> = { passed: 'good', failed: 'bad', error: 'warn' };
 
-export const variantName = ({ agentId, model }: EvalRun['variants'][number]): string => (model === null ? agentId : `${agentId} with ${model}`);
+export const variantName = ({ agentId, model }: EvalRun['variants'][number]): string =>
+  model === null ? agentId : t('{agentId} with {model}', { agentId, model });

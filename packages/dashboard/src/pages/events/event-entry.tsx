@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { EventKind } from '@gatehouse/contract';
 import { memo, useState } from 'react';
 import { clockTime, dateTime } from '../../data/format.ts';
@@ -20,7 +21,8 @@ export const EventEntry = memo(function EventEntry({
   readonly onOnly: (kind: EventKind) => void;
 }) {
   const [open, setOpen] = useState(false);
-  if (kind === 'gap') return <p className="feed-gap">Some events are missing: the connection was lost for longer than the gateway keeps events.</p>;
+  if (kind === 'gap')
+    return <p className="feed-gap">{t('Some events are missing: the connection was lost for longer than the gateway keeps events.')}</p>;
   const conversationRef = textOf(payload, 'conversationRef');
   const traceId = textOf(payload, 'traceId');
   const object = objectOf(payload);
@@ -40,21 +42,21 @@ export const EventEntry = memo(function EventEntry({
       </details>
       <span className="feed-actions">
         {object !== undefined && (
-          <PageLink to={object.path} className="icon-button" label={`Open ${object.name}`}>
+          <PageLink to={object.path} className="icon-button" label={t('Open {name}', { name: object.name })}>
             <Icon name="branch" />
           </PageLink>
         )}
         {conversationRef !== undefined && (
-          <PageLink to={`/conversations/${conversationRef}`} className="icon-button" label="Open conversation">
+          <PageLink to={`/conversations/${conversationRef}`} className="icon-button" label={t('Open conversation')}>
             <Icon name="chat" />
           </PageLink>
         )}
         {traceId !== undefined && (
-          <PageLink to={`/traces/${encodeURIComponent(traceId)}`} className="icon-button" label="Open trace">
+          <PageLink to={`/traces/${encodeURIComponent(traceId)}`} className="icon-button" label={t('Open trace')}>
             <Icon name="pulse" />
           </PageLink>
         )}
-        {isKind(kind) && <IconButton icon="sliders" label={`Only ${kind}`} onClick={() => onOnly(kind)} />}
+        {isKind(kind) && <IconButton icon="sliders" label={t('Only {kind}', { kind })} onClick={() => onOnly(kind)} />}
       </span>
     </div>
   );

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { EventKind } from '@gatehouse/contract';
 import { useCallback, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -13,10 +14,10 @@ import { useHistory } from './use-history.ts';
 const shownAtFirst = 300;
 
 const connectionLabels: Record<LiveState['connection'], { readonly tone: Tone; readonly text: string }> = {
-  connecting: { tone: 'neutral', text: 'Connecting…' },
-  open: { tone: 'good', text: 'Live' },
-  waiting: { tone: 'warn', text: 'Connection lost, reconnecting' },
-  refused: { tone: 'bad', text: 'Not connected' },
+  connecting: { tone: 'neutral', text: t('Connecting…') },
+  open: { tone: 'good', text: t('Live') },
+  waiting: { tone: 'warn', text: t('Connection lost, reconnecting') },
+  refused: { tone: 'bad', text: t('Not connected') },
 };
 
 /** Stored events and those that arrive, newest first; the live feed continues while other pages are open. */
@@ -55,13 +56,13 @@ export function EventsPage() {
 
   return (
     <Page
-      title="Events"
-      lead={admin ? 'All events of the gateway, live.' : 'Events of your conversations and of the gateway, live.'}
+      title={t('Events')}
+      lead={admin ? t('All events of the gateway, live.') : t('Events of your conversations and of the gateway, live.')}
       actions={
         <>
           <Badge tone={state.tone}>{state.text}</Badge>
           <Button icon={frozen === undefined ? 'pause' : 'play'} onClick={() => setFrozen(frozen === undefined ? entries : undefined)}>
-            {frozen === undefined ? 'Pause' : behind > 0 ? `Resume (${behind} new)` : 'Resume'}
+            {frozen === undefined ? t('Pause') : behind > 0 ? t('Resume ({behind} new)', { behind }) : t('Resume')}
           </Button>
           <Button
             icon="trash"
@@ -71,7 +72,7 @@ export function EventsPage() {
               setFrozen(undefined);
             }}
           >
-            Clear
+            {t('Clear')}
           </Button>
         </>
       }
@@ -79,12 +80,17 @@ export function EventsPage() {
       <TimeFilter filters={filters} onChange={setFilters} />
       <div className="toolbar">
         {filters.kind !== undefined && (
-          <Button small icon="close" label={`Show all kinds, not only ${filters.kind}`} onClick={() => setFilters({ ...filters, kind: undefined })}>
-            Only {filters.kind}
+          <Button
+            small
+            icon="close"
+            label={t('Show all kinds, not only {kind}', { kind: filters.kind })}
+            onClick={() => setFilters({ ...filters, kind: undefined })}
+          >
+            {tx('Only {kind}', { kind: filters.kind })}
           </Button>
         )}
         <fieldset className="chips" hidden={filters.kind !== undefined}>
-          <legend className="visually-hidden">Categories</legend>
+          <legend className="visually-hidden">{t('Categories')}</legend>
           {categories.map((category) => (
             <button key={category} type="button" className="chip" aria-pressed={!off.has(category)} onClick={() => toggle(category)}>
               {category}
@@ -93,21 +99,21 @@ export function EventsPage() {
         </fieldset>
         <input
           type="search"
-          aria-label="Filter by kind or content"
-          placeholder="Filter by kind or content"
+          aria-label={t('Filter by kind or content')}
+          placeholder={t('Filter by kind or content')}
           value={query}
           onChange={(event) => setQuery(event.target.value)}
         />
         <label className="check">
           <input type="checkbox" checked={streaming} onChange={(event) => live.setStreaming(event.target.checked)} />
-          Text deltas of answers
+          {t('Text deltas of answers')}
         </label>
       </div>
       {history.error !== undefined && <Failure error={history.error} onRetry={history.reload} />}
       {shown.length === 0 && history.loading && <Skeleton lines={6} />}
       {shown.length === 0 && !history.loading && (
-        <Empty title={all.length === 0 ? 'No events' : 'No matching events'}>
-          {all.length === 0 && <p>Events appear here automatically, for example when you chat in another tab.</p>}
+        <Empty title={all.length === 0 ? t('No events') : t('No matching events')}>
+          {all.length === 0 && <p>{t('Events appear here automatically, for example when you chat in another tab.')}</p>}
         </Empty>
       )}
       {shown.length > 0 && (
@@ -125,7 +131,7 @@ export function EventsPage() {
       {history.loadOlder !== undefined && (
         <div className="pages">
           <Button small disabled={history.loading} onClick={history.loadOlder}>
-            Load older events
+            {t('Load older events')}
           </Button>
         </div>
       )}
@@ -137,7 +143,7 @@ function TimeFilter({ filters, onChange }: { readonly filters: EventFilters; rea
   return (
     <div className="toolbar">
       <fieldset className="chips">
-        <legend className="visually-hidden">Time</legend>
+        <legend className="visually-hidden">{t('Time')}</legend>
         {ranges.map(({ id, name }) => (
           <button
             key={id}
@@ -152,10 +158,10 @@ function TimeFilter({ filters, onChange }: { readonly filters: EventFilters; rea
       </fieldset>
       {filters.range === 'custom' && (
         <>
-          <Field label="From">
+          <Field label={t('From')}>
             {(id) => <input id={id} type="datetime-local" onChange={({ target }) => onChange({ ...filters, sinceMs: timeOf(target.value) })} />}
           </Field>
-          <Field label="Until">
+          <Field label={t('Until')}>
             {(id) => <input id={id} type="datetime-local" onChange={({ target }) => onChange({ ...filters, untilMs: timeOf(target.value) })} />}
           </Field>
         </>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { EventKind } from '@gatehouse/contract';
 import { eventKinds } from '../../data/event-kinds.ts';
 import type { FeedEntry } from '../../data/live.ts';
@@ -11,11 +12,11 @@ export function isKind(kind: string): kind is EventKind {
 
 /** Times that can be shown. `custom`: between two times that the user enters. */
 export const ranges = [
-  { id: 'newest', name: 'Newest' },
-  { id: 'hour', name: 'Last hour', ms: 3_600_000 },
-  { id: 'day', name: 'Last 24 hours', ms: 86_400_000 },
-  { id: 'week', name: 'Last 7 days', ms: 604_800_000 },
-  { id: 'custom', name: 'Between…' },
+  { id: 'newest', name: t('Newest') },
+  { id: 'hour', name: t('Last hour'), ms: 3_600_000 },
+  { id: 'day', name: t('Last 24 hours'), ms: 86_400_000 },
+  { id: 'week', name: t('Last 7 days'), ms: 604_800_000 },
+  { id: 'custom', name: t('Between…') },
 ] as const;
 export type RangeId = (typeof ranges)[number]['id'];
 
@@ -47,7 +48,7 @@ export function filterEntries(
       if (atMs < sinceMs || atMs >= untilMs) return false;
       if (kind === 'gap') return only === undefined;
       // A kind that was asked for is shown whatever its category.
-      if (only === undefined ? off.has(categoryOf.get(kind) ?? 'System') : kind !== only) return false;
+      if (only === undefined ? off.has(categoryOf.get(kind) ?? t('System')) : kind !== only) return false;
       return wanted === '' || kind.includes(wanted) || JSON.stringify(payload).toLocaleLowerCase().includes(wanted);
     })
     .toReversed();

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 /** The most informative event fields, in order of importance. */
 const informative = [
   'message',
@@ -27,10 +28,10 @@ export function summarize(payload: unknown): string {
   const fields = new Map<string, unknown>(Object.entries(payload));
   const parts = informative.flatMap((name) => {
     const text = textOf(fields.get(name));
-    return text === undefined ? [] : [name === 'activeTurns' ? `${text} active turns` : text];
+    return text === undefined ? [] : [name === 'activeTurns' ? t('{text} active turns', { text }) : text];
   });
   const tokens = fields.get('tokens');
-  if (typeof tokens === 'object' && tokens !== null && 'total' in tokens) parts.push(`${String(tokens.total)} tokens`);
+  if (typeof tokens === 'object' && tokens !== null && 'total' in tokens) parts.push(t('{total} tokens', { total: String(tokens.total) }));
   return parts.slice(0, maxParts).join(' · ');
 }
 

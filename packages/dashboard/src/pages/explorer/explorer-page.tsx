@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { OpenRpcDocument, OpenRpcMethod } from '@gatehouse/contract';
 import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -19,12 +20,12 @@ export function ExplorerPage({ rest }: { readonly rest: string | undefined }) {
   const [first, id] = rest?.split('/') ?? [];
   const isHttp = first === 'http';
   return (
-    <Page title="API explorer" lead={isHttp ? 'HTTP routes of this gateway.' : 'Calls run on this gateway with the token of this tab.'}>
+    <Page title={t('API explorer')} lead={isHttp ? t('HTTP routes of this gateway.') : t('Calls run on this gateway with the token of this tab.')}>
       <Tabs
-        label="Interfaces"
+        label={t('Interfaces')}
         tabs={[
-          { to: '/explorer', name: 'Methods', current: !isHttp },
-          { to: '/explorer/http', name: 'HTTP routes', current: isHttp },
+          { to: '/explorer', name: t('Methods'), current: !isHttp },
+          { to: '/explorer/http', name: t('HTTP routes'), current: isHttp },
         ]}
       />
       {isHttp ? <RouteExplorer id={id} /> : <Methods name={first} />}
@@ -66,12 +67,12 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
 
   return (
     <div className="explorer">
-      <aside className="explorer-list" aria-label="Methods">
-        <SearchField label="Search methods" hint="Search methods" value={query} onChange={setQuery} />
+      <aside className="explorer-list" aria-label={t('Methods')}>
+        <SearchField label={t('Search methods')} hint={t('Search methods')} value={query} onChange={setQuery} />
         <p className="hint" role="status">
           {plural(found.length, 'method')}
         </p>
-        <nav aria-label="Methods">
+        <nav aria-label={t('Methods')}>
           {[...grouped(found)].map(([namespace, methods]) => (
             <div key={namespace} className="explorer-group">
               <p className="group-name">{namespace}</p>
@@ -93,8 +94,8 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
       </aside>
       <div className="explorer-main">
         {method === undefined ? (
-          <Empty title={name === undefined ? 'Select a method' : `No method ${name}`}>
-            <p>Each method has a description, a form for its parameters, and examples.</p>
+          <Empty title={name === undefined ? t('Select a method') : t('No method {name}', { name })}>
+            <p>{t('Each method has a description, a form for its parameters, and examples.')}</p>
           </Empty>
         ) : (
           <MethodView
@@ -105,11 +106,11 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
           />
         )}
         {past.length > 0 && (
-          <section className="past-calls" aria-label="Calls in this tab">
+          <section className="past-calls" aria-label={t('Calls in this tab')}>
             <header>
-              <h2>Calls in this tab</h2>
+              <h2>{t('Calls in this tab')}</h2>
               <Button small onClick={pastCalls.forget}>
-                Clear
+                {t('Clear')}
               </Button>
             </header>
             <ul>
@@ -119,7 +120,7 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
                     <time>{clockTime(call.atMs)}</time>
                     <span className="mono">{call.method}</span>
                     <span className="mono hint cut">{JSON.stringify(call.params)}</span>
-                    <span className={call.ok ? 'good-text' : 'bad-text'}>{call.ok ? 'ok' : 'failed'}</span>
+                    <span className={call.ok ? 'good-text' : 'bad-text'}>{call.ok ? t('ok') : t('failed')}</span>
                   </button>
                 </li>
               ))}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { GatehouseError } from '@gatehouse/client';
 import type { OpenRpcMethod } from '@gatehouse/contract';
 import { useState } from 'react';
@@ -54,7 +55,7 @@ export function MethodView({
       <header>
         <h2 className="mono">{method.name}</h2>
         <Badge tone={riskTones[risk] ?? 'neutral'}>{risk}</Badge>
-        <Badge tone={method['x-scope'] === 'admin' && !admin ? 'warn' : 'neutral'}>scope {method['x-scope']}</Badge>
+        <Badge tone={method['x-scope'] === 'admin' && !admin ? 'warn' : 'neutral'}>{tx('scope {method}', { method: method['x-scope'] })}</Badge>
       </header>
       <Markdown text={method.summary} />
       {method.description !== undefined && <Markdown text={method.description} quiet />}
@@ -69,7 +70,7 @@ export function MethodView({
         <ParamsFields method={method} lookup={lookup} draft={draft} />
         <div className="method-tools">
           <Button submit look="primary" icon="send" disabled={busy}>
-            {busy ? 'Calling…' : 'Call'}
+            {busy ? t('Calling…') : t('Call')}
           </Button>
         </div>
       </form>
@@ -82,8 +83,8 @@ export function MethodView({
       />
       {outcome !== undefined && <OutcomeView outcome={outcome} />}
       {asking && (
-        <Confirm title={`Call ${method.name}?`} action="Call it" onClose={() => setAsking(false)} run={call}>
-          <p>This call is destructive or grants access, and will run against this live gateway.</p>
+        <Confirm title={t('Call {name}?', { name: method.name })} action={t('Call it')} onClose={() => setAsking(false)} run={call}>
+          <p>{t('This call is destructive or grants access, and will run against this live gateway.')}</p>
         </Confirm>
       )}
     </article>
@@ -93,12 +94,12 @@ export function MethodView({
 function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
   const text = outcome.ok ? JSON.stringify(outcome.result, null, 2) : undefined;
   return (
-    <section className="outcome" aria-label="Answer" aria-live="polite">
+    <section className="outcome" aria-label={t('Answer')} aria-live="polite">
       <header>
-        <h3>{outcome.ok ? 'Result' : 'Error'}</h3>
-        <span className="hint">{outcome.ms} ms</span>
+        <h3>{outcome.ok ? t('Result') : t('Error')}</h3>
+        <span className="hint">{tx('{ms} ms', { ms: outcome.ms })}</span>
         <span className="grow" />
-        {text !== undefined && <CopyButton text={text} label="Copy" />}
+        {text !== undefined && <CopyButton text={text} label={t('Copy')} />}
       </header>
       {outcome.ok ? (
         <div className="outcome-body">
@@ -109,7 +110,10 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
           <Failure error={outcome.error} />
           {outcome.error instanceof GatehouseError && (
             <p className="hint mono">
-              {[`code ${outcome.error.code}`, outcome.error.rpcCode === undefined ? undefined : `number ${outcome.error.rpcCode}`]
+              {[
+                t('code {code}', { code: outcome.error.code }),
+                outcome.error.rpcCode === undefined ? undefined : t('number {rpcCode}', { rpcCode: outcome.error.rpcCode }),
+              ]
                 .filter(Boolean)
                 .join(', ')}
             </p>

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { OpenRpcMethod } from '@gatehouse/contract';
 import { useState } from 'react';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
@@ -40,7 +41,7 @@ export function useParamsDraft(initial: Schema | undefined): ParamsDraft {
 
   function isValid(): boolean {
     const isObject = parse() !== undefined;
-    setProblem(isObject ? undefined : 'The parameters must be a JSON object.');
+    setProblem(isObject ? undefined : t('The parameters must be a JSON object.'));
     return isObject;
   }
 
@@ -67,25 +68,25 @@ export function ParamsFields({ method, lookup, draft }: { readonly method: OpenR
   return (
     <>
       <div className="method-tools">
-        <h3>Parameters</h3>
+        <h3>{t('Parameters')}</h3>
         <span className="grow" />
         {method.examples.map((example) => (
           <Button key={example.name} small onClick={() => draft.fill(Object.fromEntries(example.params.map(({ name, value }) => [name, value])))}>
-            Use example: {example.name}
+            {tx('Use example: {name}', { name: example.name })}
           </Button>
         ))}
         <Button small onClick={draft.switchView}>
-          {draft.raw === undefined ? 'As JSON' : 'As a form'}
+          {draft.raw === undefined ? t('As JSON') : t('As a form')}
         </Button>
       </div>
       {draft.raw !== undefined ? (
-        <Field label="Parameters as JSON">
+        <Field label={t('Parameters as JSON')}>
           {(id) => (
             <textarea id={id} className="mono" rows={8} spellCheck={false} value={draft.raw} onChange={(event) => draft.setRaw(event.target.value)} />
           )}
         </Field>
       ) : fields.length === 0 ? (
-        <p className="hint">No parameters.</p>
+        <p className="hint">{t('No parameters.')}</p>
       ) : (
         <SchemaFields key={draft.round} fields={fields} lookup={lookup} value={draft.params} onChange={(next) => draft.setParams(next ?? {})} />
       )}

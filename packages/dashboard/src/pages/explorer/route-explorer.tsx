@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { OpenApiDocument } from '@gatehouse/contract';
 import { useMemo, useState } from 'react';
 import { plural } from '../../data/format.ts';
@@ -10,10 +11,10 @@ import { RouteView } from './route-view.tsx';
 import { routesOf } from './routes.ts';
 
 const families: Readonly<Record<string, string>> = {
-  v1: "OpenAI's API",
-  messages: "Anthropic's API",
+  v1: t("OpenAI's API"),
+  messages: t("Anthropic's API"),
   api: 'REST',
-  rpc: 'JSON-RPC and MCP',
+  rpc: t('JSON-RPC and MCP'),
 };
 
 /** Lists the HTTP routes of this gateway, from its OpenAPI document. */
@@ -38,12 +39,12 @@ function Routes({ document, id }: { readonly document: OpenApiDocument; readonly
   const route = routes.find((one) => one.id === id);
   return (
     <div className="explorer">
-      <aside className="explorer-list" aria-label="Routes">
-        <SearchField label="Search routes" hint="Search routes" value={query} onChange={setQuery} />
+      <aside className="explorer-list" aria-label={t('Routes')}>
+        <SearchField label={t('Search routes')} hint={t('Search routes')} value={query} onChange={setQuery} />
         <p className="hint" role="status">
           {plural(found.length, 'route')}
         </p>
-        <nav aria-label="Routes">
+        <nav aria-label={t('Routes')}>
           {Object.entries(families).map(([family, name]) => {
             const ofFamily = found.filter((one) => one.family === family);
             return (
@@ -64,8 +65,8 @@ function Routes({ document, id }: { readonly document: OpenApiDocument; readonly
       </aside>
       <div className="explorer-main">
         {route === undefined ? (
-          <Empty title={id === undefined ? 'Select a route' : `No route ${id}`}>
-            <p>Each route has its parameters, its answers, and a program that calls it in curl, JavaScript and Python.</p>
+          <Empty title={id === undefined ? t('Select a route') : t('No route {id}', { id })}>
+            <p>{t('Each route has its parameters, its answers, and a program that calls it in curl, JavaScript and Python.')}</p>
           </Empty>
         ) : (
           <RouteView key={route.id} route={route} />

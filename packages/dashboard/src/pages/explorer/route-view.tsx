@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { Badge } from '../../ui/parts.tsx';
 import type { ShownRoute } from './routes.ts';
@@ -12,25 +13,25 @@ export function RouteView({ route }: { readonly route: ShownRoute }) {
         <h2 className="mono">
           {method} {path}
         </h2>
-        <Badge tone="neutral">{scope === 'none' ? 'no token' : `scope ${scope}`}</Badge>
+        <Badge tone="neutral">{scope === 'none' ? t('no token') : t('scope {scope}', { scope })}</Badge>
       </header>
       <Markdown text={summary} />
       {sample === undefined ? (
-        <p className="hint">{method === 'GET' ? 'A WebSocket.' : 'Called by other programs, with a signature of the body.'}</p>
+        <p className="hint">{method === 'GET' ? t('A WebSocket.') : t('Called by other programs, with a signature of the body.')}</p>
       ) : (
         <SampleView
           request={{ ...sample, url: `${location.origin}${path.replaceAll(/\{(\w+)\}/g, (_found, name: string) => name.toUpperCase())}` }}
         />
       )}
       {parameters.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="region" aria-label="Parameters">
+        <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Parameters')}>
           <table>
             <thead>
               <tr>
-                <th scope="col">Parameter</th>
-                <th scope="col">In</th>
-                <th scope="col">Type</th>
-                <th scope="col">Description</th>
+                <th scope="col">{t('Parameter')}</th>
+                <th scope="col">{t('In')}</th>
+                <th scope="col">{t('Type')}</th>
+                <th scope="col">{t('Description')}</th>
               </tr>
             </thead>
             <tbody>
@@ -38,7 +39,7 @@ export function RouteView({ route }: { readonly route: ShownRoute }) {
                 <tr key={`${place} ${name}`}>
                   <td className="mono">
                     {name}
-                    {required && <span title="required"> *</span>}
+                    {required && <span title={t('required')}> *</span>}
                   </td>
                   <td>{place}</td>
                   <td className="mono">{type}</td>
@@ -51,12 +52,12 @@ export function RouteView({ route }: { readonly route: ShownRoute }) {
           </table>
         </div>
       )}
-      <div className="table-scroll" tabIndex={0} role="region" aria-label="Answers">
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Answers')}>
         <table>
           <thead>
             <tr>
-              <th scope="col">Status</th>
-              <th scope="col">Answer</th>
+              <th scope="col">{t('Status')}</th>
+              <th scope="col">{t('Answer')}</th>
             </tr>
           </thead>
           <tbody>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { OpenApiDocument } from '@gatehouse/contract';
 import { isSchema, type Lookup, type Schema } from '../../ui/schema/schema.ts';
 import type { SampleRequest } from './samples.ts';
@@ -91,7 +92,7 @@ function typeOf(given: unknown, lookup: Lookup): string {
   if (alternatives.length > 0) return [...new Set(alternatives.map((one) => typeOf(one, lookup)))].join(' or ');
   if (only !== undefined) return JSON.stringify(only);
   if (Array.isArray(values)) return values.map((one) => JSON.stringify(one)).join(' | ');
-  if (type === 'array') return `list of ${typeOf(schema['items'], lookup)}`;
+  if (type === 'array') return t('list of {schema}', { schema: typeOf(schema['items'], lookup) });
   return typeof type === 'string' ? type : Array.isArray(type) ? type.join(' or ') : 'any';
 }
 

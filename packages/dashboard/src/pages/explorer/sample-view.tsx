@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { type Language, languages, sampleOf, type SampleRequest } from './samples.ts';
@@ -13,16 +14,16 @@ export function SampleView({ request }: { readonly request: SampleRequest }) {
   }
 
   return (
-    <section className="sample" aria-label="As a program">
+    <section className="sample" aria-label={t('As a program')}>
       <header>
-        <div className="sample-languages" role="group" aria-label="Language">
+        <div className="sample-languages" role="group" aria-label={t('Language')}>
           {languages.map((one) => (
             <button key={one} type="button" className="chip" aria-pressed={one === language} onClick={() => choose(one)}>
               {one}
             </button>
           ))}
         </div>
-        <CopyButton text={text} label={`Copy ${language}`} />
+        <CopyButton text={text} label={t('Copy {language}', { language })} />
       </header>
       <pre tabIndex={0}>
         <code>{text}</code>

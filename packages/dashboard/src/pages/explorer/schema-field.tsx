@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { Field } from '../../ui/parts.tsx';
 import { type FieldShape, hintOf, isSchema, type Lookup, type Schema, shapeOf } from '../../ui/schema/schema.ts';
@@ -104,7 +105,7 @@ function ChoiceField({
           value={value === undefined ? '' : String(value)}
           onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : toValue(text))}
         >
-          <option value="">{required ? 'Choose…' : '(not set)'}</option>
+          <option value="">{required ? t('Choose…') : t('(not set)')}</option>
           {options.map((option) => (
             <option key={option}>{option}</option>
           ))}
@@ -135,7 +136,7 @@ function NumberField({ label, hint, value, onChange, shape }: ControlProps & { r
 
 function LinesField({ label, hint, value, onChange }: ControlProps) {
   return (
-    <Field label={label} hint={[hint, 'One per line.'].filter(Boolean).join(' ')}>
+    <Field label={label} hint={[hint, t('One per line.')].filter(Boolean).join(' ')}>
       {(id, hintId) => (
         <textarea
           id={id}
@@ -207,7 +208,7 @@ export function SchemaFields({
 function JsonField({ value, onChange, label, hint }: FieldProps & { readonly label: string; readonly hint: string | undefined }) {
   const [text, setText] = useState(() => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)));
   return (
-    <Field label={label} hint={[hint, 'Text, or JSON.'].filter(Boolean).join(' ')}>
+    <Field label={label} hint={[hint, t('Text, or JSON.')].filter(Boolean).join(' ')}>
       {(id, hintId) => (
         <textarea
           id={id}

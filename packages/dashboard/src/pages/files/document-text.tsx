@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -16,8 +17,8 @@ export function DocumentText({ mediaId, name, contentType }: { readonly mediaId:
   if (!readable.test(contentType)) return null;
   return (
     <>
-      <Button small look="quiet" label={`Show text of ${name}`} onClick={() => setOpen(true)}>
-        Show text
+      <Button small look="quiet" label={t('Show text of {name}', { name })} onClick={() => setOpen(true)}>
+        {t('Show text')}
       </Button>
       {isOpen && (
         <Dialog wide title={name} onClose={() => setOpen(false)}>
@@ -34,16 +35,16 @@ function TextOf({ mediaId }: { readonly mediaId: string }) {
     client.call('media.extract_document', { attachment_url: mediaId }, { signal, timeoutMs: 180_000 }),
   );
   return (
-    <div className="dialog-body document-text" tabIndex={0} role="region" aria-label="Text of the document">
+    <div className="dialog-body document-text" tabIndex={0} role="region" aria-label={t('Text of the document')}>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Skeleton lines={6} />}
       {data !== undefined && (
         <>
           <p className="hint">
             {plural(data.extractedChars, 'character')}
-            {data.truncated && ', the beginning of a longer document'}
+            {data.truncated && t(', the beginning of a longer document')}
           </p>
-          {data.text === '' ? <p>This document has no text.</p> : <Markdown text={data.text} />}
+          {data.text === '' ? <p>{t('This document has no text.')}</p> : <Markdown text={data.text} />}
         </>
       )}
     </div>

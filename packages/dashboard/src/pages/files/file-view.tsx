@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { bytes } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { Icon } from '../../ui/icon.tsx';
@@ -35,7 +36,7 @@ export function FileView({ file, children }: { readonly file: ShownFile; readonl
     );
   return (
     <figure className="attachment">
-      {failed !== undefined && <span className="hint">Failed to load this file.</span>}
+      {failed !== undefined && <span className="hint">{t('Failed to load this file.')}</span>}
       {failed === undefined && address === undefined && <Icon name="file" />}
       {address !== undefined &&
         (heard.test(file.contentType) ? (
@@ -68,7 +69,7 @@ function FileButton({ file: { name, contentType, load } }: { readonly file: Show
   return (
     <>
       <Button small icon={isPdf ? 'file' : 'download'} disabled={busy} onClick={() => run(open)}>
-        {isPdf ? 'Open' : 'Save'} {name}
+        {isPdf ? t('Open') : t('Save')} {name}
       </Button>
       {error !== undefined && <Failure error={error} />}
     </>

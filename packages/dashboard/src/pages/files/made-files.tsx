@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import { makesFiles, pathsOf } from '../../data/made-files.ts';
 import { useSession } from '../../data/context.ts';
@@ -10,7 +11,7 @@ const searched = 100;
 /** Files that tools made in a turn, such as generated images and speech. */
 export function MadeFiles({ agentId, paths }: { readonly agentId: string; readonly paths: readonly string[] }) {
   return (
-    <ul className="attachments" aria-label="Files made by the agent">
+    <ul className="attachments" aria-label={t('Files made by the agent')}>
       {paths.map((path) => (
         <li key={path}>
           <MadeFile agentId={agentId} path={path} />
@@ -39,7 +40,7 @@ function MadeFile({ agentId, path }: { readonly agentId: string; readonly path: 
   const { data, error } = useLoad(['workspace.readBytes', agentId, path], (signal) =>
     client.call('workspace.readBytes', { agentId, filePath: path }, { signal }),
   );
-  if (error !== undefined) return <span className="hint">Failed to load {path}.</span>;
+  if (error !== undefined) return <span className="hint">{tx('Failed to load {path}.', { path })}</span>;
   if (data === undefined) return null;
   const { base64, contentType, sizeBytes } = data;
   const name = path.slice(path.lastIndexOf('/') + 1);

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { MediaInfo } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -12,18 +13,18 @@ const pageSize = 50;
 const periodMs = 30 * 86_400_000;
 /** Operations of model calls that read or make media. */
 const operations: Readonly<Record<string, string>> = {
-  transcription: 'Transcription',
-  speech: 'Speech',
-  vision: 'Images described',
-  video: 'Videos described',
-  imageGeneration: 'Images generated',
+  transcription: t('Transcription'),
+  speech: t('Speech'),
+  vision: t('Images described'),
+  video: t('Videos described'),
+  imageGeneration: t('Images generated'),
 };
 
 /** The stored files, and what agents did with media. */
 export function MediaPage() {
   const { admin } = useSession();
   return (
-    <Page title="Files" lead={admin ? 'Files that people and programs uploaded.' : 'Files that you uploaded.'}>
+    <Page title={t('Files')} lead={admin ? t('Files that people and programs uploaded.') : t('Files that you uploaded.')}>
       <FileTable />
       <MediaUsage />
     </Page>
@@ -44,10 +45,10 @@ function FileTable() {
   );
   const { data } = found;
   return (
-    <section className="panel" aria-label="Stored files">
+    <section className="panel" aria-label={t('Stored files')}>
       <SearchField
-        label="Search files"
-        hint="Name or type"
+        label={t('Search files')}
+        hint={t('Name or type')}
         value={search}
         onChange={(query) => {
           setSearch(query);
@@ -61,20 +62,20 @@ function FileTable() {
           {plural(data.total, 'file')}, {bytes(data.totalBytes)}
         </p>
       )}
-      {data?.total === 0 && <Empty title={term === '' ? 'No files yet' : 'No file matches'} />}
+      {data?.total === 0 && <Empty title={term === '' ? t('No files yet') : t('No file matches')} />}
       {data !== undefined && data.media.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="region" aria-label="Files, table">
+        <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Files, table')}>
           <table>
             <thead>
               <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Type</th>
+                <th scope="col">{t('Name')}</th>
+                <th scope="col">{t('Type')}</th>
                 <th scope="col" data-align="right">
-                  Size
+                  {t('Size')}
                 </th>
-                <th scope="col">Stored</th>
+                <th scope="col">{t('Stored')}</th>
                 <th scope="col">
-                  <span className="visually-hidden">Actions</span>
+                  <span className="visually-hidden">{t('Actions')}</span>
                 </th>
               </tr>
             </thead>
@@ -94,7 +95,7 @@ function FileTable() {
                     </time>
                   </td>
                   <td>
-                    <IconButton icon="trash" label={`Delete ${nameOf(info)}`} onClick={() => setDoomed(info)} />
+                    <IconButton icon="trash" label={t('Delete {info}', { info: nameOf(info) })} onClick={() => setDoomed(info)} />
                   </td>
                 </tr>
               ))}
@@ -105,13 +106,17 @@ function FileTable() {
       {data !== undefined && data.total > pageSize && (
         <div className="pages">
           <Button small disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - pageSize))}>
-            Newer
+            {t('Newer')}
           </Button>
           <span className="hint">
-            {count(offset + 1)} to {count(Math.min(data.total, offset + pageSize))} of {count(data.total)}
+            {tx('{offset} to {total} of {total2}', {
+              offset: count(offset + 1),
+              total: count(Math.min(data.total, offset + pageSize)),
+              total2: count(data.total),
+            })}
           </span>
           <Button small disabled={offset + pageSize >= data.total} onClick={() => setOffset(offset + pageSize)}>
-            Older
+            {t('Older')}
           </Button>
         </div>
       )}
@@ -125,15 +130,15 @@ function FileTable() {
       )}
       {doomed !== undefined && (
         <Confirm
-          title={`Delete ${nameOf(doomed)}?`}
-          action="Delete file"
+          title={t('Delete {doomed}?', { doomed: nameOf(doomed) })}
+          action={t('Delete file')}
           run={async () => {
             await client.deleteMedia(doomed.mediaId);
             found.reload();
           }}
           onClose={() => setDoomed(undefined)}
         >
-          <p>Messages keep its name, but nobody can open it any more. This can't be undone.</p>
+          <p>{t("Messages keep its name, but nobody can open it any more. This can't be undone.")}</p>
         </Confirm>
       )}
     </section>
@@ -155,23 +160,23 @@ function MediaUsage() {
     });
   });
   return (
-    <section className="panel" aria-label="Use by agent">
-      <h2>Use by agent, last 30 days</h2>
+    <section className="panel" aria-label={t('Use by agent')}>
+      <h2>{t('Use by agent, last 30 days')}</h2>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Skeleton lines={2} />}
-      {data?.length === 0 && <p className="hint">No agent has transcribed, spoken, described or generated anything.</p>}
+      {data?.length === 0 && <p className="hint">{t('No agent has transcribed, spoken, described or generated anything.')}</p>}
       {data !== undefined && data.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="region" aria-label="Use by agent, table">
+        <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Use by agent, table')}>
           <table>
             <thead>
               <tr>
-                <th scope="col">Agent</th>
-                <th scope="col">What</th>
+                <th scope="col">{t('Agent')}</th>
+                <th scope="col">{t('What')}</th>
                 <th scope="col" data-align="right">
-                  Requests
+                  {t('Requests')}
                 </th>
                 <th scope="col" data-align="right">
-                  Cost
+                  {t('Cost')}
                 </th>
               </tr>
             </thead>
@@ -183,7 +188,7 @@ function MediaUsage() {
                   </th>
                   <td>{name}</td>
                   <td data-align="right">{count(calls)}</td>
-                  <td data-align="right">{costUsd === null ? 'unknown' : money(costUsd)}</td>
+                  <td data-align="right">{costUsd === null ? t('unknown') : money(costUsd)}</td>
                 </tr>
               ))}
             </tbody>

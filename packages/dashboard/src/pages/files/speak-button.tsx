@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -27,10 +28,10 @@ export function SpeakButton({ agentId, text }: { readonly agentId: string; reado
     <>
       {address === undefined ? (
         <Button look="quiet" small icon="play" disabled={busy} onClick={() => run(speak)}>
-          {busy ? 'Converting…' : 'Read aloud'}
+          {busy ? t('Converting…') : t('Read aloud')}
         </Button>
       ) : (
-        <audio controls autoPlay src={address} aria-label="Answer read aloud" />
+        <audio controls autoPlay src={address} aria-label={t('Answer read aloud')} />
       )}
       {error !== undefined && <Failure error={error} />}
     </>

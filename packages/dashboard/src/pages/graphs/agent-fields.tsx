@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useId } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useStore } from '../../data/store.ts';
@@ -29,7 +30,7 @@ export function AgentSelect({
   const ids = useStore(useSession().agents);
   return (
     <select {...own} value={value} onChange={(event) => onChange(event.target.value)}>
-      {(empty !== undefined || value === '') && <option value="">{empty ?? 'Select an agent'}</option>}
+      {(empty !== undefined || value === '') && <option value="">{empty ?? t('Select an agent')}</option>}
       {[...new Set([...(value === '' ? [] : [value]), ...ids])].map((id) => (
         <option key={id}>{id}</option>
       ))}
@@ -66,24 +67,28 @@ export function AgentEntries({
           <AgentSelect own={{ 'aria-label': `${label}, ${at + 1}` }} value={entry.agent} onChange={(agent) => set(at, { agent })} />
           {withSuffix && (
             <input
-              aria-label={`Task suffix of ${label}, ${at + 1}`}
-              placeholder="task suffix"
+              aria-label={t('Task suffix of {label}, {at}', { label, at: at + 1 })}
+              placeholder={t('task suffix')}
               value={entry.suffix}
               onChange={(event) => set(at, { suffix: event.target.value })}
             />
           )}
-          <IconButton icon="close" label={`Remove ${label}, ${at + 1}`} onClick={() => onChange(entries.filter((_, index) => index !== at))} />
+          <IconButton
+            icon="close"
+            label={t('Remove {label}, {at}', { label, at: at + 1 })}
+            onClick={() => onChange(entries.filter((_, index) => index !== at))}
+          />
         </div>
       ))}
       <div>
         <Button
           small
           icon="plus"
-          label={`Add to ${label}`}
+          label={t('Add to {label}', { label })}
           disabled={entries.length >= most}
           onClick={() => onChange([...entries, { agent: defaultAgentId, suffix: '' }])}
         >
-          Add
+          {t('Add')}
         </Button>
       </div>
       {hint !== undefined && <p className="hint">{hint}</p>}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Background, Controls, type Edge, Handle, MarkerType, type Node, type NodeChange, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import type { ReactFlowInstance } from '@xyflow/react';
 import { useEffect, useMemo, useRef, useState } from 'react';
@@ -92,7 +93,7 @@ export function Canvas({
         nodesConnectable={editable}
         edgesFocusable={editable}
         elementsSelectable
-        deleteKeyCode={editable ? 'Delete' : null}
+        deleteKeyCode={editable ? t('Delete') : null}
         multiSelectionKeyCode={null}
         selectionKeyCode={null}
         minZoom={0.2}
@@ -107,7 +108,7 @@ export function Canvas({
       </ReactFlow>
       {editable && moved.size > 0 && (
         <button type="button" className="button small graph-tidy" onClick={() => setMoved(noPositions)}>
-          Tidy up
+          {t('Tidy up')}
         </button>
       )}
     </div>
@@ -162,7 +163,7 @@ function edgeOf(arrow: Arrow, nodes: readonly CanvasNode[], selected: boolean): 
     target: arrow.to,
     selected,
     markerEnd: { type: MarkerType.ArrowClosed },
-    ariaLabel: `Arrow from ${title(arrow.from)} to ${title(arrow.to)}`,
+    ariaLabel: t('Arrow from {from} to {to}', { from: title(arrow.from), to: title(arrow.to) }),
   };
 }
 

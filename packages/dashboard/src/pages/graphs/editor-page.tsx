@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -17,7 +18,7 @@ export function EditorPage({ id }: { readonly id: string | undefined }) {
   if (opened === undefined && data !== undefined) setOpened(data);
   if (opened !== undefined) return <Editor id={id} opened={opened} />;
   return (
-    <Page title="Graph" lead={<PageLink to="/graphs">All graphs</PageLink>}>
+    <Page title={t('Graph')} lead={<PageLink to="/graphs">{t('All graphs')}</PageLink>}>
       {error === undefined ? <Skeleton lines={6} /> : <Failure error={error} onRetry={reload} />}
     </Page>
   );

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { plural } from '../../data/format.ts';
 import { PageLink } from '../../ui/link.tsx';
@@ -21,38 +22,38 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
   const node = draft.nodes.find(({ key }) => key === chosen);
   return (
     <Page
-      title={id === undefined ? 'New graph' : opened.label}
-      lead={<PageLink to="/graphs">All graphs</PageLink>}
+      title={id === undefined ? t('New graph') : opened.label}
+      lead={<PageLink to="/graphs">{t('All graphs')}</PageLink>}
       actions={
         <>
           <Button icon="plus" disabled={draft.nodes.length >= maxNodes} onClick={add}>
-            Add node
+            {t('Add node')}
           </Button>
           <Button disabled={save.busy || draft.label.trim() === '' || draft.nodes.length === 0 || !isUnsaved} onClick={save.start}>
-            {save.busy ? 'Saving…' : 'Save'}
+            {save.busy ? t('Saving…') : t('Save')}
           </Button>
           <Button look="primary" icon="play" disabled={check.defined === undefined} onClick={() => setRunning(true)}>
-            Run
+            {t('Run')}
           </Button>
         </>
       }
     >
       <div role="status">{save.outcome !== undefined && <Notice tone="good">{save.outcome}</Notice>}</div>
-      {save.error !== undefined && <Failure error={save.error} title="Failed to save." />}
-      {check.failure !== undefined && <Failure error={check.failure} title="Failed to validate." />}
+      {save.error !== undefined && <Failure error={save.error} title={t('Failed to save.')} />}
+      {check.failure !== undefined && <Failure error={check.failure} title={t('Failed to validate.')} />}
       <Findings errors={graphErrors(check)} warnings={check.warnings.filter(({ nodeId }) => nodeId === undefined)} />
       <div className="graph-parts">
         <div className="graph-main">
-          <Field label="Graph name">
+          <Field label={t('Graph name')}>
             {(own) => <input id={own} maxLength={200} value={draft.label} onChange={(event) => change({ ...draft, label: event.target.value })} />}
           </Field>
           {draft.nodes.length === 0 ? (
-            <Empty title="No nodes yet">
-              <p>Each node is a task for one or more agents. Arrows show which node waits for which.</p>
+            <Empty title={t('No nodes yet')}>
+              <p>{t('Each node is a task for one or more agents. Arrows show which node waits for which.')}</p>
             </Empty>
           ) : (
             <Canvas
-              label="Graph diagram"
+              label={t('Graph diagram')}
               nodes={draft.nodes.map((one, at) => canvasNode(one, problemsOf(check, one, at)))}
               arrows={arrowsOf(draft)}
               chosen={chosen}
@@ -86,7 +87,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
       </div>
       {running && check.defined !== undefined && (
         <StartDialog
-          name={draft.label.trim() === '' ? 'this graph' : draft.label.trim()}
+          name={draft.label.trim() === '' ? t('this graph') : draft.label.trim()}
           startable={{ definition: definitionOf(draft) }}
           variables={check.defined.userVariables}
           asksPeople={draft.nodes.some(({ type }) => type === 'approval-gate')}
@@ -105,7 +106,10 @@ function graphErrors({ checked }: Check): Problems['errors'] {
 function describeCheck({ checked, defined, warnings }: Check, draft: GraphDraft): string {
   const wrong = checked.nodes.size;
   if (defined !== undefined)
-    return `Ready to run: ${plural(defined.nodeCount, 'node')}${warnings.length === 0 ? '' : `, ${plural(warnings.length, 'warning')}`}.`;
-  if (wrong > 0) return `${plural(wrong, 'invalid node')}. Fix before running.`;
-  return draft.nodes.length === 0 || checked.graph.size > 0 ? '' : 'Checking…';
+    return t('Ready to run: {nodes}{warnings}.', {
+      nodes: plural(defined.nodeCount, 'node'),
+      warnings: warnings.length === 0 ? '' : `, ${plural(warnings.length, 'warning')}`,
+    });
+  if (wrong > 0) return t('{nodes}. Fix before running.', { nodes: plural(wrong, 'invalid node') });
+  return draft.nodes.length === 0 || checked.graph.size > 0 ? '' : t('Checking…');
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -30,27 +31,27 @@ export function GateAnswer({
       }}
     >
       <p>
-        <strong>The graph is waiting for your answer.</strong>
+        <strong>{t('The graph is waiting for your answer.')}</strong>
       </p>
       {question !== undefined && (
-        <div className="graph-question" role="region" aria-label={`Question of ${nodeId}`}>
+        <div className="graph-question" role="region" aria-label={t('Question of {nodeId}', { nodeId })}>
           <Markdown text={question} />
         </div>
       )}
       {error !== undefined && <Failure error={error} />}
       <div className="actions">
         <Button look="primary" disabled={busy} onClick={() => answer('yes')}>
-          Approve
+          {t('Approve')}
         </Button>
         <Button disabled={busy} onClick={() => answer('no')}>
-          Refuse
+          {t('Refuse')}
         </Button>
       </div>
-      <Field label="Or answer in text" hint="For example: yes. A refusal takes precedence; conditional answers are not accepted.">
+      <Field label={t('Or answer in text')} hint={t('For example: yes. A refusal takes precedence; conditional answers are not accepted.')}>
         {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={typed} onChange={(event) => setTyped(event.target.value)} />}
       </Field>
       <Button submit small disabled={busy || typed.trim() === ''}>
-        Answer
+        {t('Answer')}
       </Button>
     </form>
   );

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Empty, Page } from '../../ui/parts.tsx';
 import { EditorPage } from './editor-page.tsx';
 import { ListPage } from './list-page.tsx';
@@ -11,8 +12,8 @@ export function GraphsPage({ rest }: { readonly rest: string | undefined }) {
   if (part === 'new' && id === undefined) return <EditorPage id={undefined} />;
   if (part === 'edit' && id !== undefined && more.length === 0) return <EditorPage key={id} id={id} />;
   return (
-    <Page title="Graphs">
-      <Empty title="Nothing at this address" />
+    <Page title={t('Graphs')}>
+      <Empty title={t('Nothing at this address')} />
     </Page>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
@@ -48,11 +49,11 @@ export function ListPage() {
     <Page
       wide
       help="delegation"
-      title="Graphs"
-      lead="Tasks that agents run in sequence or in parallel."
+      title={t('Graphs')}
+      lead={t('Tasks that agents run in sequence or in parallel.')}
       actions={
         <PageLink to="/graphs/new" className="button primary-link">
-          New graph
+          {t('New graph')}
         </PageLink>
       }
     >
@@ -63,38 +64,40 @@ export function ListPage() {
       {data !== undefined && (
         <>
           <section className="graph-section" aria-labelledby="saved-graphs">
-            <h2 id="saved-graphs">Saved</h2>
+            <h2 id="saved-graphs">{t('Saved')}</h2>
             {data.saved.entries.length === 0 ? (
-              <Empty title="No saved graphs">
-                <p>A graph defines which agent does what, and which task waits for which result.</p>
+              <Empty title={t('No saved graphs')}>
+                <p>{t('A graph defines which agent does what, and which task waits for which result.')}</p>
               </Empty>
             ) : (
-              <ul className="rows" aria-label="Saved graphs">
+              <ul className="rows" aria-label={t('Saved graphs')}>
                 {data.saved.entries.map((one) => (
                   <SavedRow key={one.id} saved={one} onStart={() => setStarting(one)} onRemove={() => setRemoving(one)} />
                 ))}
               </ul>
             )}
-            {data.saved.total > data.saved.entries.length && <p className="hint">{`Showing ${data.saved.entries.length} of ${data.saved.total}.`}</p>}
+            {data.saved.total > data.saved.entries.length && (
+              <p className="hint">{t('Showing {entries} of {total}.', { entries: data.saved.entries.length, total: data.saved.total })}</p>
+            )}
           </section>
           <section className="graph-section" aria-labelledby="graph-runs">
             <div className="panel-head">
-              <h2 id="graph-runs">Runs</h2>
+              <h2 id="graph-runs">{t('Runs')}</h2>
               {data.concurrency !== undefined && <Slots {...data.concurrency} />}
             </div>
             {data.runs.runs.length === 0 ? (
-              <Empty title="No runs yet">
-                <p>Run a saved graph above, or make a new one.</p>
+              <Empty title={t('No runs yet')}>
+                <p>{t('Run a saved graph above, or make a new one.')}</p>
               </Empty>
             ) : (
-              <DataTable label="Graph runs" columns={runColumns} rows={data.runs.runs} keyOf={({ graphId }) => graphId} />
+              <DataTable label={t('Graph runs')} columns={runColumns} rows={data.runs.runs} keyOf={({ graphId }) => graphId} />
             )}
             {data.runs.hasMore && (
               <div className="pages">
                 <Button small disabled={loaded.loading || limit >= maxListed} onClick={() => setLimit(Math.min(maxListed, limit + pageSize))}>
-                  Older
+                  {t('Older')}
                 </Button>
-                <span className="hint">{`Showing ${data.runs.runs.length} of ${data.runs.total}.`}</span>
+                <span className="hint">{t('Showing {runs} of {total}.', { runs: data.runs.runs.length, total: data.runs.total })}</span>
               </div>
             )}
           </section>
@@ -103,17 +106,17 @@ export function ListPage() {
       {starting !== undefined && <StartSaved saved={starting} onClose={() => setStarting(undefined)} />}
       {removing !== undefined && (
         <Confirm
-          title={`Delete graph ${removing.label}?`}
-          action="Delete"
+          title={t('Delete graph {label}?', { label: removing.label })}
+          action={t('Delete')}
           onClose={() => setRemoving(undefined)}
           run={async () => {
             await client.call('graph.delete', { id: removing.id });
             setRemoving(undefined);
-            setOutcome(`Deleted ${removing.label}.`);
+            setOutcome(t('Deleted {label}.', { label: removing.label }));
             reload();
           }}
         >
-          <p>Its runs are kept.</p>
+          <p>{t('Its runs are kept.')}</p>
         </Confirm>
       )}
     </Page>
@@ -129,8 +132,16 @@ function Slots({
   readonly maxGlobalSubAgents: number;
   readonly queueDepth: number;
 }) {
-  const waiting = queueDepth === 0 ? '' : `, ${queueDepth} queued`;
-  return <span className="hint">{`${globalActiveSubAgents} of ${plural(maxGlobalSubAgents, 'sub-agent slot')} in use${waiting}`}</span>;
+  const waiting = queueDepth === 0 ? '' : t(', {queueDepth} queued', { queueDepth });
+  return (
+    <span className="hint">
+      {t('{globalActiveSubAgents} of {slots} in use{waiting}', {
+        globalActiveSubAgents,
+        slots: plural(maxGlobalSubAgents, 'sub-agent slot'),
+        waiting,
+      })}
+    </span>
+  );
 }
 
 function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonly onStart: () => void; readonly onRemove: () => void }) {
@@ -143,18 +154,18 @@ function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonl
         </PageLink>
         <p className="hint">
           {plural(nodeCount, 'node')}
-          {agentId !== undefined && `, agent ${agentId}`}
+          {agentId !== undefined && t(', agent {agentId}', { agentId })}
         </p>
       </div>
       <div className="row-facts">
-        <span title={dateTime(updatedAt)}>{`changed ${ago(updatedAt)}`}</span>
+        <span title={dateTime(updatedAt)}>{t('changed {updatedAt}', { updatedAt: ago(updatedAt) })}</span>
       </div>
       <div className="actions">
-        <Button small icon="play" label={`Run ${label}`} onClick={onStart}>
-          Run
+        <Button small icon="play" label={t('Run {label}', { label })} onClick={onStart}>
+          {t('Run')}
         </Button>
-        <Button small icon="trash" label={`Delete ${label}`} onClick={onRemove}>
-          Delete
+        <Button small icon="trash" label={t('Delete {label}', { label })} onClick={onRemove}>
+          {t('Delete')}
         </Button>
       </div>
     </li>
@@ -164,7 +175,7 @@ function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonl
 const runColumns: readonly Column<GraphRun>[] = [
   {
     key: 'name',
-    title: 'Graph',
+    title: t('Graph'),
     value: ({ name }) => name,
     draw: ({ graphId, name, variables, cause, result }) => (
       <>
@@ -194,35 +205,35 @@ const runColumns: readonly Column<GraphRun>[] = [
   },
   {
     key: 'state',
-    title: 'State',
+    title: t('State'),
     value: ({ status, waitsForAnswer }) => (waitsForAnswer === true ? 'waiting' : status),
     draw: ({ status, waitsForAnswer, mayAnswer }) =>
       waitsForAnswer === true ? (
-        <Badge tone="warn">{mayAnswer === true ? 'waiting for you' : 'waiting for its owner'}</Badge>
+        <Badge tone="warn">{mayAnswer === true ? t('waiting for you') : t('waiting for its owner')}</Badge>
       ) : (
         <Badge tone={graphTones[status]}>{status}</Badge>
       ),
   },
-  { key: 'agent', title: 'Started by', value: ({ agentId }) => agentId, draw: ({ agentId }) => agentId },
+  { key: 'agent', title: t('Started by'), value: ({ agentId }) => agentId, draw: ({ agentId }) => agentId },
   {
     key: 'started',
-    title: 'Started',
+    title: t('Started'),
     descendingFirst: true,
     value: ({ date }) => Date.parse(date),
     draw: ({ date }) => <When atMs={Date.parse(date)} />,
   },
   {
     key: 'duration',
-    title: 'Duration',
+    title: t('Duration'),
     align: 'right',
     descendingFirst: true,
     value: ({ startedAt, completedAt }) => (startedAt === undefined ? null : (completedAt ?? Date.now()) - startedAt),
     draw: ({ startedAt, completedAt }) => startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />,
   },
-  { key: 'nodes', title: 'Nodes', align: 'right', descendingFirst: true, value: ({ nodeCount }) => nodeCount, draw: ({ nodeCount }) => nodeCount },
+  { key: 'nodes', title: t('Nodes'), align: 'right', descendingFirst: true, value: ({ nodeCount }) => nodeCount, draw: ({ nodeCount }) => nodeCount },
   {
     key: 'tokens',
-    title: 'Tokens',
+    title: t('Tokens'),
     align: 'right',
     descendingFirst: true,
     value: ({ tokens }) => tokens,
@@ -230,7 +241,7 @@ const runColumns: readonly Column<GraphRun>[] = [
   },
   {
     key: 'cost',
-    title: 'Cost',
+    title: t('Cost'),
     align: 'right',
     descendingFirst: true,
     value: ({ cost }) => cost,

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { TraceRecord } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
 import { money, shortCount } from '../../data/format.ts';
@@ -10,20 +11,25 @@ import { loadTrace } from '../traces/load-trace.ts';
 import { outcomeLabels, outcomeTones } from '../traces/labels.ts';
 
 const columns: readonly Column<TraceRecord>[] = [
-  { key: 'agent', title: 'Agent', draw: ({ agentId }) => agentId ?? '' },
-  { key: 'model', title: 'Model', draw: ({ model }) => <span className="mono">{model ?? ''}</span> },
+  { key: 'agent', title: t('Agent'), draw: ({ agentId }) => agentId ?? '' },
+  { key: 'model', title: t('Model'), draw: ({ model }) => <span className="mono">{model ?? ''}</span> },
   {
     key: 'outcome',
-    title: 'Outcome',
+    title: t('Outcome'),
     draw: ({ outcome }) =>
-      outcome === null ? <Badge tone="accent">running</Badge> : <Badge tone={outcomeTones[outcome]}>{outcomeLabels[outcome]}</Badge>,
+      outcome === null ? <Badge tone="accent">{t('running')}</Badge> : <Badge tone={outcomeTones[outcome]}>{outcomeLabels[outcome]}</Badge>,
   },
-  { key: 'calls', title: 'Model calls', align: 'right', draw: ({ modelCalls }) => modelCalls },
-  { key: 'tokens', title: 'Tokens', align: 'right', draw: ({ tokens }) => `${shortCount(tokens.in)} in, ${shortCount(tokens.out)} out` },
-  { key: 'cost', title: 'Cost', align: 'right', draw: ({ costNano }) => (costNano === null ? 'unknown' : money(costNano / 1e9)) },
+  { key: 'calls', title: t('Model calls'), align: 'right', draw: ({ modelCalls }) => modelCalls },
+  {
+    key: 'tokens',
+    title: t('Tokens'),
+    align: 'right',
+    draw: ({ tokens }) => t('{in} in, {out} out', { in: shortCount(tokens.in), out: shortCount(tokens.out) }),
+  },
+  { key: 'cost', title: t('Cost'), align: 'right', draw: ({ costNano }) => (costNano === null ? 'unknown' : money(costNano / 1e9)) },
   {
     key: 'duration',
-    title: 'Duration',
+    title: t('Duration'),
     align: 'right',
     draw: ({ startedAtMs, endedAtMs }) => <Elapsed fromMs={startedAtMs} toMs={endedAtMs ?? undefined} />,
   },
@@ -47,14 +53,14 @@ export function NodeAttempts({
   const turns = data?.filter(({ kind, refs }) => kind === 'turn' && refs['graphId'] === graphId && refs['nodeId'] === nodeId) ?? [];
   if (turns.length === 0) return null;
   return (
-    <section aria-label={`Turns of ${nodeId}`} className="graph-part">
-      <h3>{turns.length === 1 ? 'Turn' : 'Turns'}</h3>
+    <section aria-label={t('Turns of {nodeId}', { nodeId })} className="graph-part">
+      <h3>{turns.length === 1 ? t('Turn') : t('Turns')}</h3>
       <DataTable
-        label={`Turns of ${nodeId}`}
+        label={t('Turns of {nodeId}', { nodeId })}
         columns={columns}
         rows={turns}
         keyOf={({ id }) => id}
-        actions={({ id }) => <TraceLink reference={id} label={`Trace of ${id}`} />}
+        actions={({ id }) => <TraceLink reference={id} label={t('Trace of {id}', { id })} />}
       />
     </section>
   );

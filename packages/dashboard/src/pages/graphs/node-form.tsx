@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { errorOf, type FieldErrors } from '../../data/field-errors.ts';
 import { DraftField } from '../../ui/draft-field.tsx';
 import { Button, Field } from '../../ui/parts.tsx';
@@ -10,12 +11,12 @@ import { useInView } from './use-in-view.ts';
 import { typeNames } from './labels.ts';
 
 const barriers = {
-  '': 'all of them completed',
-  all: 'all of them completed',
-  majority: 'more than half completed',
-  'best-effort': 'at least one completed',
+  '': t('all of them completed'),
+  all: t('all of them completed'),
+  majority: t('more than half completed'),
+  'best-effort': t('at least one completed'),
 };
-const contexts = { '': 'in full', full: 'in full', summary: 'beginning only', refs: 'names only', none: 'none' };
+const contexts = { '': t('in full'), full: t('in full'), summary: t('beginning only'), refs: t('names only'), none: 'none' };
 
 interface FieldsProps {
   readonly node: DraftNode;
@@ -40,13 +41,21 @@ export function NodeForm({
   const part = useInView();
   const others = draft.nodes.filter(({ key }) => key !== node.key);
   return (
-    <section ref={part} className="panel" aria-label={`Node ${node.id}`}>
+    <section ref={part} className="panel" aria-label={t('Node {id}', { id: node.id })}>
       <Findings errors={errors} warnings={warnings} />
-      <TextField node={node} errors={errors} path="node_id" label="Node name" name="id" hint={'Letters, digits, "_" and "-".'} onChange={onChange} />
-      <Field label="Type">
+      <TextField
+        node={node}
+        errors={errors}
+        path="node_id"
+        label={t('Node name')}
+        name="id"
+        hint={t('Letters, digits, "_" and "-".')}
+        onChange={onChange}
+      />
+      <Field label={t('Type')}>
         {(id) => (
           <select id={id} value={node.type} onChange={(event) => onChange({ type: nodeTypes.find((type) => type === event.target.value) ?? '' })}>
-            <option value="">Task for one agent</option>
+            <option value="">{t('Task for one agent')}</option>
             {nodeTypes.map((type) => (
               <option key={type} value={type}>
                 {typeNames[type]}
@@ -58,14 +67,14 @@ export function NodeForm({
       <DraftField
         errors={errors}
         path="task"
-        label="Task"
-        hint={'{{name.result}} inserts the result of a node that this one depends on, ${NAME} a variable.'}
+        label={t('Task')}
+        hint={t('{{name.result}} inserts the result of a node that this one depends on, ${NAME} a variable.')}
       >
         {(own) => <textarea {...own} rows={5} value={node.task} onChange={(event) => onChange({ task: event.target.value })} />}
       </DraftField>
       {node.type === '' ? (
-        <DraftField errors={errors} path="agent" label="Agent">
-          {(own) => <AgentSelect own={own} value={node.agent} empty="The default agent" onChange={(agent) => onChange({ agent })} />}
+        <DraftField errors={errors} path="agent" label={t('Agent')}>
+          {(own) => <AgentSelect own={own} value={node.agent} empty={t('The default agent')} onChange={(agent) => onChange({ agent })} />}
         </DraftField>
       ) : (
         fieldsOf(node.type).map(([name, field]) => (
@@ -83,7 +92,7 @@ export function NodeForm({
       <MoreFields node={node} errors={errors} onChange={onChange} />
       <div className="actions">
         <Button icon="trash" small onClick={onRemove}>
-          Remove node
+          {t('Remove node')}
         </Button>
       </div>
     </section>
@@ -95,8 +104,8 @@ function MoreFields(props: FieldsProps) {
   const { node, onChange } = props;
   return (
     <details className="part">
-      <summary>More</summary>
-      <Field label="Starts when all dependencies have finished and">
+      <summary>{t('More')}</summary>
+      <Field label={t('Starts when all dependencies have finished and')}>
         {(id) => (
           <select
             id={id}
@@ -109,7 +118,7 @@ function MoreFields(props: FieldsProps) {
           </select>
         )}
       </Field>
-      <Field label="Results passed to this node">
+      <Field label={t('Results passed to this node')}>
         {(id) => (
           <select
             id={id}
@@ -123,12 +132,12 @@ function MoreFields(props: FieldsProps) {
         )}
       </Field>
       <div className="field-pair">
-        <NumberField {...props} path="retries" label="Retries" name="retries" hint="After a failure; at most 3." />
-        <NumberField {...props} path="timeout_ms" label="Timeout in seconds" name="timeoutSeconds" />
+        <NumberField {...props} path="retries" label={t('Retries')} name="retries" hint={t('After a failure; at most 3.')} />
+        <NumberField {...props} path="timeout_ms" label={t('Timeout in seconds')} name="timeoutSeconds" />
       </div>
       <div className="field-pair">
-        <NumberField {...props} path="max_steps" label="Maximum steps" name="maxSteps" />
-        <TextField {...props} path="model" label="Model" name="model" />
+        <NumberField {...props} path="max_steps" label={t('Maximum steps')} name="maxSteps" />
+        <TextField {...props} path="model" label={t('Model')} name="model" />
       </div>
     </details>
   );
@@ -175,7 +184,7 @@ function DependsOn({
   if (others.length === 0) return null;
   return (
     <fieldset className="field">
-      <legend>Depends on</legend>
+      <legend>{t('Depends on')}</legend>
       <div className="graph-depends">
         {others.map(({ key, id }) => (
           <label key={key} className="check">
@@ -225,7 +234,7 @@ function ConfigField({
     <DraftField errors={errors} path={path} label={field.label} hint={field.hint}>
       {(own) =>
         field.kind === 'agent' ? (
-          <AgentSelect own={own} value={text} empty={field.optional === true ? 'None' : undefined} onChange={onChange} />
+          <AgentSelect own={own} value={text} empty={field.optional === true ? t('None') : undefined} onChange={onChange} />
         ) : field.kind === 'text' ? (
           <textarea {...own} rows={3} value={text} onChange={(event) => onChange(event.target.value)} />
         ) : (

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { Badge } from '../../ui/parts.tsx';
 import type { CanvasNode } from './canvas.tsx';
 import type { DraftNode, GraphDraft } from './draft.ts';
@@ -13,9 +14,9 @@ export function problemsOf(check: Check, { id }: DraftNode, at: number): Problem
 /** Returns how a node is drawn. */
 export function canvasNode(node: DraftNode, { errors, warnings }: Problems): CanvasNode {
   const { key, id, type, agent, task } = node;
-  const kind = type === '' ? agent || 'default agent' : typeNames[type];
+  const kind = type === '' ? agent || t('default agent') : typeNames[type];
   const [text, tone] = errors.size > 0 ? (['error', 'bad'] as const) : warnings.length > 0 ? (['warn', 'warn'] as const) : (['ok', 'good'] as const);
-  return { id: key, title: id === '' ? '(no name)' : id, kind, text, tone, note: task.trim() === '' ? 'no task yet' : task.slice(0, 60) };
+  return { id: key, title: id === '' ? t('(no name)') : id, kind, text, tone, note: task.trim() === '' ? t('no task yet') : task.slice(0, 60) };
 }
 
 /** Lists the nodes: the content of the drawing for the keyboard and screen readers. */
@@ -31,11 +32,11 @@ export function NodeList({
   readonly onChoose: (key: string | undefined) => void;
 }) {
   return (
-    <nav aria-label="Graph sections">
+    <nav aria-label={t('Graph sections')}>
       <ul className="graph-list">
         <li>
           <button type="button" className="file-item" aria-current={chosen === undefined} onClick={() => onChoose(undefined)}>
-            Settings
+            {t('Settings')}
           </button>
         </li>
         {draft.nodes.map((node, at) => {

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
@@ -32,7 +33,7 @@ export function NodePanel({
   const spent = spentText(node.tokens, node.cost);
   const { type_id: type, attempt, progress, error, cause, startedAt, completedAt, runId } = node;
   return (
-    <section ref={part} className="panel" aria-label={`Node ${nodeId}`}>
+    <section ref={part} className="panel" aria-label={t('Node {nodeId}', { nodeId })}>
       <div className="panel-head">
         <h2>{nodeId}</h2>
         <Badge tone={tone}>{text}</Badge>
@@ -40,12 +41,14 @@ export function NodePanel({
         <EffectsRefused count={node.effectsRefused} />
       </div>
       <p className="facts-line">
-        <span>{type === undefined ? 'Task' : typeNames[type]}</span>
+        <span>{type === undefined ? t('Task') : typeNames[type]}</span>
         {startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />}
         {node.agentId !== undefined && <span>{node.agentId}</span>}
-        {attempt !== undefined && attempt > 1 && <span>{`attempt ${attempt}`}</span>}
+        {attempt !== undefined && attempt > 1 && <span>{t('attempt {attempt}', { attempt })}</span>}
         {spent !== '' && <span>{spent}</span>}
-        {runId !== undefined && rootRunId !== undefined && <TraceLink reference={rootRunId} within={runId} label={`Trace of ${nodeId}`} />}
+        {runId !== undefined && rootRunId !== undefined && (
+          <TraceLink reference={rootRunId} within={runId} label={t('Trace of {nodeId}', { nodeId })} />
+        )}
       </p>
       <WaitingReason waiting={node.waiting} />
       {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
@@ -57,8 +60,8 @@ export function NodePanel({
       {node.waitsForAnswer === true && <GateAnswer graphId={graphId} nodeId={nodeId} question={node.question} onAnswered={onAnswered} />}
       {node.task !== undefined && node.waitsForAnswer !== true && (
         <details className="graph-part" open={node.status !== 'completed'}>
-          <summary>Input</summary>
-          <div className="graph-output" tabIndex={0} role="region" aria-label={`Input of ${nodeId}`}>
+          <summary>{t('Input')}</summary>
+          <div className="graph-output" tabIndex={0} role="region" aria-label={t('Input of {nodeId}', { nodeId })}>
             <p className="raw-text" dir="auto">
               {node.task}
             </p>
@@ -71,7 +74,7 @@ export function NodePanel({
       )}
       {runId !== undefined && (
         <p className="hint">
-          <ObjectLink id={runId}>Open sub-agent</ObjectLink>
+          <ObjectLink id={runId}>{t('Open sub-agent')}</ObjectLink>
         </p>
       )}
     </section>
@@ -87,14 +90,14 @@ function Output({ graphId, nodeId, status }: { readonly graphId: string; readonl
   if (data === undefined) return <Skeleton lines={3} />;
   const output = data.outputs[nodeId];
   // A failed node shows its cause above.
-  if (output === undefined || output === null || output === '') return status === 'failed' ? null : <p className="hint">No output.</p>;
+  if (output === undefined || output === null || output === '') return status === 'failed' ? null : <p className="hint">{t('No output.')}</p>;
   return (
     <>
       <div className="panel-head">
-        <h3>Output</h3>
-        <CopyButton text={output} label="Copy output" />
+        <h3>{t('Output')}</h3>
+        <CopyButton text={output} label={t('Copy output')} />
       </div>
-      <div className="graph-output" tabIndex={0} role="region" aria-label={`Output of ${nodeId}`}>
+      <div className="graph-output" tabIndex={0} role="region" aria-label={t('Output of {nodeId}', { nodeId })}>
         <Markdown text={output} />
       </div>
     </>

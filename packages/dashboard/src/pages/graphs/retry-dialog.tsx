@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -25,12 +26,12 @@ export function RetryDialog({ graphId, view, onClose }: { readonly graphId: stri
     navigate(`/graphs/runs/${started.graphId}`);
   };
   return (
-    <Dialog title="Run again from a node" onClose={onClose}>
+    <Dialog title={t('Run again from a node')} onClose={onClose}>
       <div className="dialog-body">
-        <Field label="From" hint="Nodes that have completed and do not depend on it keep their results." wide>
+        <Field label={t('From')} hint={t('Nodes that have completed and do not depend on it keep their results.')} wide>
           {(id, hint) => (
             <select id={id} aria-describedby={hint} value={from} onChange={(event) => setFrom(event.target.value)}>
-              {failed.length > 0 && <option value="">{`What did not complete (${plural(failed.length, 'node')})`}</option>}
+              {failed.length > 0 && <option value="">{t('What did not complete ({nodes})', { nodes: plural(failed.length, 'node') })}</option>}
               {executionOrder.map((one) => (
                 <option key={one} value={one}>
                   {one}
@@ -42,9 +43,9 @@ export function RetryDialog({ graphId, view, onClose }: { readonly graphId: stri
         {action.error !== undefined && <Failure error={action.error} />}
       </div>
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="primary" disabled={action.busy} onClick={() => action.run(run)}>
-          Run
+          {t('Run')}
         </Button>
       </footer>
     </Dialog>

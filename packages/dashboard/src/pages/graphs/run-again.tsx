@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -24,7 +25,7 @@ export function RunAgain({
   if (data !== undefined)
     return (
       <StartDialog
-        name={`${name} again`}
+        name={t('{name} again', { name })}
         startable={{ definition: { ...data.definition, ...(label !== undefined && { label }) } }}
         variables={data.userVariables}
         asksPeople={data.asksPeople}
@@ -33,7 +34,7 @@ export function RunAgain({
       />
     );
   return (
-    <Dialog title={`Run ${name} again`} onClose={onClose}>
+    <Dialog title={t('Run {name} again', { name })} onClose={onClose}>
       <div className="dialog-body">{error === undefined && <Skeleton lines={3} />}</div>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
     </Dialog>

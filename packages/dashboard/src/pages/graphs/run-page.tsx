@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -30,34 +31,34 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
   const save = async (): Promise<void> => saveJson(`graph-${graphId.slice(-12)}.json`, await client.call('graph.runDetail', { graphId }));
   return (
     <Page
-      title={view?.label ?? 'Graph'}
+      title={view?.label ?? t('Graph')}
       wide
       help="delegation"
-      lead={<PageLink to="/graphs">All graphs</PageLink>}
+      lead={<PageLink to="/graphs">{t('All graphs')}</PageLink>}
       actions={
         view !== undefined && (
           <>
             {!view.isTerminal && (
               <Button icon="stop" onClick={() => setAsked('cancel')}>
-                Cancel
+                {t('Cancel')}
               </Button>
             )}
             {view.isTerminal && (
               <Button icon="retry" onClick={() => setAsked('again')}>
-                Run again
+                {t('Run again')}
               </Button>
             )}
             {view.isTerminal && (
               <Button icon="retry" onClick={() => setAsked('retry')}>
-                From a node
+                {t('From a node')}
               </Button>
             )}
             <Button icon="download" onClick={() => saving.run(save)}>
-              Save outputs
+              {t('Save outputs')}
             </Button>
             {view.isTerminal && (
               <Button icon="trash" onClick={() => setAsked('delete')}>
-                Delete
+                {t('Delete')}
               </Button>
             )}
           </>
@@ -70,11 +71,11 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
       {view !== undefined && (
         <>
           <Facts view={view} />
-          <Canvas label="Graph diagram" nodes={canvasNodes(view)} arrows={view.edges} chosen={chosen} onChoose={setChosen} />
+          <Canvas label={t('Graph diagram')} nodes={canvasNodes(view)} arrows={view.edges} chosen={chosen} onChoose={setChosen} />
           <div className="graph-below">
             <NodeList view={view} chosen={chosen} onChoose={setChosen} />
             {chosen === undefined || view.nodes[chosen] === undefined ? (
-              <p className="hint">Select a node to see its output.</p>
+              <p className="hint">{t('Select a node to see its output.')}</p>
             ) : (
               <NodePanel key={chosen} graphId={graphId} nodeId={chosen} node={view.nodes[chosen]} rootRunId={view.rootRunId} onAnswered={reload} />
             )}
@@ -85,8 +86,8 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
       {asked === 'retry' && view !== undefined && <RetryDialog graphId={graphId} view={view} onClose={close} />}
       {asked === 'cancel' && (
         <Confirm
-          title="Cancel this graph?"
-          action="Cancel graph"
+          title={t('Cancel this graph?')}
+          action={t('Cancel graph')}
           onClose={close}
           run={async () => {
             await client.call('graph.cancel', { graphId });
@@ -94,20 +95,20 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
             reload();
           }}
         >
-          <p>No more nodes start. Running nodes finish.</p>
+          <p>{t('No more nodes start. Running nodes finish.')}</p>
         </Confirm>
       )}
       {asked === 'delete' && (
         <Confirm
-          title="Delete this run?"
-          action="Delete"
+          title={t('Delete this run?')}
+          action={t('Delete')}
           onClose={close}
           run={async () => {
             await client.call('graph.deleteRun', { graphId });
             navigate('/graphs');
           }}
         >
-          <p>Its outputs are deleted too.</p>
+          <p>{t('Its outputs are deleted too.')}</p>
         </Confirm>
       )}
     </Page>
@@ -122,16 +123,20 @@ function firstToSee({ executionOrder, nodes }: GraphView): string | undefined {
 function Facts({ view }: { readonly view: GraphView }) {
   const { status, isTerminal, cancelReason, startedAt, completedAt, rootRunId, stats, variables = {} } = view;
   const parts = [
-    `${stats.completed} of ${stats.total} nodes completed`,
-    ...(stats.running > 0 ? [`${stats.running} running`] : []),
-    ...(stats.failed > 0 ? [`${stats.failed} failed`] : []),
-    ...(stats.skipped > 0 ? [`${stats.skipped} skipped`] : []),
+    t('{completed} of {total} nodes completed', { completed: stats.completed, total: stats.total }),
+    ...(stats.running > 0 ? [t('{running} running', { running: stats.running })] : []),
+    ...(stats.failed > 0 ? [t('{failed} failed', { failed: stats.failed })] : []),
+    ...(stats.skipped > 0 ? [t('{skipped} skipped', { skipped: stats.skipped })] : []),
   ];
   const spent = spentText(stats.tokens, stats.cost);
   return (
     <p className="facts-line" role="status">
       <Badge tone={graphTones[status]}>{status}</Badge>
-      {cancelReason !== undefined && <span>{isTerminal ? cancelLabels[cancelReason] : `${cancelLabels[cancelReason]}; running nodes finish`}</span>}
+      {cancelReason !== undefined && (
+        <span>
+          {isTerminal ? cancelLabels[cancelReason] : t('{cancelLabels}; running nodes finish', { cancelLabels: cancelLabels[cancelReason] })}
+        </span>
+      )}
       <span>{parts.join(', ')}</span>
       {startedAt !== undefined && (
         // Screen readers must not announce every second.
@@ -144,7 +149,7 @@ function Facts({ view }: { readonly view: GraphView }) {
       {Object.entries(variables).map(([name, value]) => (
         <span key={name} dir="auto">{`${name}: ${value}`}</span>
       ))}
-      {rootRunId !== undefined && <PageLink to={`/runs/${rootRunId}`}>Open run</PageLink>}
+      {rootRunId !== undefined && <PageLink to={`/runs/${rootRunId}`}>{t('Open run')}</PageLink>}
       {rootRunId !== undefined && <TraceLink reference={rootRunId} />}
     </p>
   );
@@ -153,7 +158,7 @@ function Facts({ view }: { readonly view: GraphView }) {
 function canvasNodes({ executionOrder, nodes }: GraphView): CanvasNode[] {
   return executionOrder.flatMap((id) => {
     const node = nodes[id];
-    const { text, tone } = node === undefined ? ({ text: 'pending', tone: 'neutral' } as const) : nodeStanding(node);
+    const { text, tone } = node === undefined ? ({ text: t('pending'), tone: 'neutral' } as const) : nodeStanding(node);
     return [{ id, title: id, kind: node?.type_id === undefined ? 'Task' : typeNames[node.type_id], text, tone, note: node?.progress ?? node?.error }];
   });
 }
@@ -169,7 +174,7 @@ function NodeList({
   readonly onChoose: (id: string) => void;
 }) {
   return (
-    <nav aria-label="Nodes">
+    <nav aria-label={t('Nodes')}>
       <ul className="graph-list">
         {canvasNodes(view).map(({ id, kind, text, tone }) => (
           <li key={id}>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import { DraftField } from '../../ui/draft-field.tsx';
 import { Field } from '../../ui/parts.tsx';
@@ -19,24 +20,24 @@ export function SettingsForm({
     </DraftField>
   );
   return (
-    <section className="panel" aria-label="Graph settings">
-      <h2>Settings</h2>
-      <Field label="When a node fails">
+    <section className="panel" aria-label={t('Graph settings')}>
+      <h2>{t('Settings')}</h2>
+      <Field label={t('When a node fails')}>
         {(id) => (
           <select
             id={id}
             value={draft.onFailure}
             onChange={(event) => onChange({ onFailure: event.target.value === 'continue' ? 'continue' : 'fail-fast' })}
           >
-            <option value="fail-fast">skip everything that depends on it</option>
-            <option value="continue">let each dependent node decide</option>
+            <option value="fail-fast">{t('skip everything that depends on it')}</option>
+            <option value="continue">{t('let each dependent node decide')}</option>
           </select>
         )}
       </Field>
-      {number('settings.timeout_ms', 'Timeout in seconds', 'timeoutSeconds', 'Default: 1500.')}
+      {number('settings.timeout_ms', t('Timeout in seconds'), 'timeoutSeconds', t('Default: 1500.'))}
       <div className="field-pair">
-        {number('settings.budget.maxTokens', 'Token limit', 'maxTokens', 'No more nodes start once it is exceeded.')}
-        {number('settings.budget.maxCost', 'Cost limit in US dollars', 'maxCost', 'No more nodes start once it is exceeded.')}
+        {number('settings.budget.maxTokens', t('Token limit'), 'maxTokens', t('No more nodes start once it is exceeded.'))}
+        {number('settings.budget.maxCost', t('Cost limit in US dollars'), 'maxCost', t('No more nodes start once it is exceeded.'))}
       </div>
     </section>
   );

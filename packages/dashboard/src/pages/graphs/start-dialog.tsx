@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
@@ -46,7 +47,7 @@ export function StartDialog({
     navigate(`/graphs/runs/${graphId}`);
   };
   return (
-    <Dialog title={`Run ${name}`} onClose={onClose}>
+    <Dialog title={t('Run {name}', { name })} onClose={onClose}>
       <form
         noValidate
         onSubmit={(event) => {
@@ -55,7 +56,7 @@ export function StartDialog({
         }}
       >
         <div className="dialog-body">
-          {variables.length === 0 && <p>No variables.</p>}
+          {variables.length === 0 && <p>{t('No variables.')}</p>}
           {variables.map((variable) => (
             <DraftField key={variable} errors={errors} path={`variables.${variable}`} label={variable}>
               {(own) => (
@@ -69,19 +70,19 @@ export function StartDialog({
             </DraftField>
           ))}
           {asksPeople ? (
-            <Notice>The graph asks for your approval in your inbox and on its page.</Notice>
+            <Notice>{t('The graph asks for your approval in your inbox and on its page.')}</Notice>
           ) : (
             <label className="check">
               <input type="checkbox" checked={notifies} onChange={(event) => setNotifies(event.target.checked)} />
-              Notify my inbox when it ends
+              {t('Notify my inbox when it ends')}
             </label>
           )}
         </div>
-        {error !== undefined && <Failure error={error} title="Failed to start." />}
+        {error !== undefined && <Failure error={error} title={t('Failed to start.')} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" icon="play" disabled={busy}>
-            {busy ? 'Starting…' : 'Run'}
+            {busy ? t('Starting…') : t('Run')}
           </Button>
         </footer>
       </form>

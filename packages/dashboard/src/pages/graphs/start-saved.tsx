@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -23,7 +24,7 @@ export function StartSaved({ saved, onClose }: { readonly saved: { readonly id: 
       />
     );
   return (
-    <Dialog title={`Run ${saved.label}`} onClose={onClose}>
+    <Dialog title={t('Run {label}', { label: saved.label })} onClose={onClose}>
       <div className="dialog-body">{error === undefined && <Skeleton lines={3} />}</div>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
     </Dialog>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { GraphNodeType, graphTypeConfigs } from '@gatehouse/contract';
 
 type ConfigOf<T extends GraphNodeType> = ReturnType<typeof graphTypeConfigs>[T]['_zod']['input'];
@@ -12,34 +13,36 @@ export type TypeField =
 /** The fields of each type by wire name; the compiler requires exactly those of the contract. */
 export const typeFields: { readonly [T in GraphNodeType]: { readonly [F in keyof Required<ConfigOf<T>>]: TypeField } } = {
   agent: {
-    agent: { kind: 'agent', label: 'Agent' },
-    model: { kind: 'line', label: 'Model', hint: "Default: the agent's model." },
-    max_steps: { kind: 'number', label: 'Maximum steps', max: 1000 },
+    agent: { kind: 'agent', label: t('Agent') },
+    model: { kind: 'line', label: t('Model'), hint: t("Default: the agent's model.") },
+    max_steps: { kind: 'number', label: t('Maximum steps'), max: 1000 },
   },
   debate: {
-    agents: { kind: 'agents', label: 'Speakers', hint: 'They speak in turn; each sees the earlier contributions.' },
-    rounds: { kind: 'number', label: 'Rounds', hint: 'Default: 2.', max: 5 },
-    synthesizer: { kind: 'agent', label: 'Synthesizer', hint: 'Turns the discussion into the output.', optional: true },
+    agents: { kind: 'agents', label: t('Speakers'), hint: t('They speak in turn; each sees the earlier contributions.') },
+    rounds: { kind: 'number', label: t('Rounds'), hint: t('Default: 2.'), max: 5 },
+    synthesizer: { kind: 'agent', label: t('Synthesizer'), hint: t('Turns the discussion into the output.'), optional: true },
   },
   vote: {
-    voters: { kind: 'agents', label: 'Voters', hint: "They answer in parallel, without seeing each other's answers." },
-    prompt_suffix: { kind: 'text', label: 'Task suffix' },
-    verdict_format: { kind: 'line', label: 'Answer format' },
-    min_voters: { kind: 'number', label: 'Minimum voters', hint: 'Default: all.', max: 10 },
+    voters: { kind: 'agents', label: t('Voters'), hint: t("They answer in parallel, without seeing each other's answers.") },
+    prompt_suffix: { kind: 'text', label: t('Task suffix') },
+    verdict_format: { kind: 'line', label: t('Answer format') },
+    min_voters: { kind: 'number', label: t('Minimum voters'), hint: t('Default: all.'), max: 10 },
   },
-  refine: { reviewers: { kind: 'agents', label: 'Reviewers', hint: 'The first does the task; each of the others improves the previous text.' } },
+  refine: {
+    reviewers: { kind: 'agents', label: t('Reviewers'), hint: t('The first does the task; each of the others improves the previous text.') },
+  },
   collaborate: {
-    agents: { kind: 'agents', label: 'Agents' },
-    rounds: { kind: 'number', label: 'Rounds', hint: 'Default: 1.', max: 3 },
+    agents: { kind: 'agents', label: t('Agents') },
+    rounds: { kind: 'number', label: t('Rounds'), hint: t('Default: 1.'), max: 3 },
   },
   'map-reduce': {
-    mappers: { kind: 'agents', label: 'Mappers', withSuffix: true },
-    reducer: { kind: 'agent', label: 'Reducer' },
-    reducer_prompt: { kind: 'text', label: 'Reducer prompt' },
+    mappers: { kind: 'agents', label: t('Mappers'), withSuffix: true },
+    reducer: { kind: 'agent', label: t('Reducer') },
+    reducer_prompt: { kind: 'text', label: t('Reducer prompt') },
   },
   'approval-gate': {
-    message: { kind: 'text', label: 'Message', hint: 'Question for the user who started the graph. Default: the task.' },
-    timeout_minutes: { kind: 'number', label: 'Timeout in minutes', hint: 'Default: 60.', max: 1440 },
+    message: { kind: 'text', label: t('Message'), hint: t('Question for the user who started the graph. Default: the task.') },
+    timeout_minutes: { kind: 'number', label: t('Timeout in minutes'), hint: t('Default: 60.'), max: 1440 },
   },
 };
 

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -27,7 +28,7 @@ export function useEditing(id: string | undefined, opened: GraphDraft): Editing 
   const [madeId, setMadeId] = useState<string>();
   const { busy, error, run } = useAction();
   const isUnsaved = draft !== saved;
-  useLeaveGuard(isUnsaved, 'The graph has unsaved changes. Leave anyway?');
+  useLeaveGuard(isUnsaved, t('The graph has unsaved changes. Leave anyway?'));
   // After saving, a new graph moves to the address of the saved one, once the guard sees no unsaved changes.
   useEffect(() => {
     if (madeId !== undefined && !isUnsaved) navigate(`/graphs/edit/${madeId}`, { replace: true });
@@ -41,7 +42,7 @@ export function useEditing(id: string | undefined, opened: GraphDraft): Editing 
     const { nodes, settings } = definitionOf(draft);
     const kept = await client.call('graph.save', { label: draft.label.trim(), nodes, settings, id: id ?? madeId });
     setSaved(draft);
-    setOutcome(`Saved ${draft.label.trim()}.`);
+    setOutcome(t('Saved {label}.', { label: draft.label.trim() }));
     if (id === undefined) setMadeId(kept.id);
   };
   return {

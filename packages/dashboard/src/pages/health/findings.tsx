@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, money, percent, plural, shortCount } from '../../data/format.ts';
@@ -6,9 +7,9 @@ import { PageLink } from '../../ui/link.tsx';
 import { Badge, Failure, Skeleton } from '../../ui/parts.tsx';
 
 const windows = [
-  { hours: 1, text: '1 hour' },
-  { hours: 24, text: '24 hours' },
-  { hours: 168, text: '7 days' },
+  { hours: 1, text: t('1 hour') },
+  { hours: 24, text: t('24 hours') },
+  { hours: 168, text: t('7 days') },
 ] as const;
 
 /** How the sessions of a window went, with findings and what to do about each. */
@@ -21,12 +22,12 @@ export function Findings() {
     { changedBy: ['message:sent', 'provider'], settleMs: 3_000, keepsPrevious: () => true },
   );
   return (
-    <section className="panel" aria-label="Findings">
+    <section className="panel" aria-label={t('Findings')}>
       <div className="panel-head">
-        <h2>Findings</h2>
+        <h2>{t('Findings')}</h2>
         <span className="grow" />
         <fieldset className="chips">
-          <legend className="visually-hidden">Window</legend>
+          <legend className="visually-hidden">{t('Window')}</legend>
           {windows.map((one) => (
             <button key={one.hours} type="button" className="chip" aria-pressed={one.hours === hours} onClick={() => setHours(one.hours)}>
               {one.text}
@@ -40,16 +41,23 @@ export function Findings() {
         <>
           <p className="facts-line">
             <span>{plural(data.sessions.total, 'session')}</span>
-            {data.sessions.degraded > 0 && <span>{`${count(data.sessions.degraded)} degraded (${percent(data.sessions.degradedRate)})`}</span>}
+            {data.sessions.degraded > 0 && (
+              <span>
+                {t('{degraded} degraded ({degradedRate})', {
+                  degraded: count(data.sessions.degraded),
+                  degradedRate: percent(data.sessions.degradedRate),
+                })}
+              </span>
+            )}
             <span>{plural(data.activity.turnTotal, 'turn')}</span>
-            <span>{`${shortCount(data.activity.tokenTotal)} tokens`}</span>
+            <span>{t('{tokenTotal} tokens', { tokenTotal: shortCount(data.activity.tokenTotal) })}</span>
             {data.cost.costUsd !== null && <span>{money(data.cost.costUsd)}</span>}
             {data.topErrorKinds.map(({ kind, count: times }) => (
               <span key={kind} className="mono">{`${kind} × ${count(times)}`}</span>
             ))}
           </p>
           {data.likelyRootCause !== null && (
-            <div className="notice warn" role="note" aria-label="Likely root cause">
+            <div className="notice warn" role="note" aria-label={t('Likely root cause')}>
               <div>
                 <p>
                   <strong>{data.likelyRootCause.detail}</strong>
@@ -63,9 +71,9 @@ export function Findings() {
             </div>
           )}
           {data.findings.length === 0 && data.likelyRootCause === null ? (
-            <p className="hint">No findings in this window.</p>
+            <p className="hint">{t('No findings in this window.')}</p>
           ) : (
-            <ul className="rows plain" aria-label="Findings">
+            <ul className="rows plain" aria-label={t('Findings')}>
               {data.findings
                 .filter(({ code }) => code !== data.likelyRootCause?.code)
                 .map(({ code, detail, hint, count: times }) => (
@@ -83,7 +91,7 @@ export function Findings() {
             </ul>
           )}
           <p className="hint">
-            <PageLink to="/traces">Search the traces</PageLink>
+            <PageLink to="/traces">{t('Search the traces')}</PageLink>
           </p>
         </>
       )}

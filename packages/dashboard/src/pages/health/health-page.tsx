@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { Health, Result } from '@gatehouse/contract';
 import type { ReactNode } from 'react';
@@ -16,19 +17,19 @@ type Status = Result<'gateway.status'>;
 
 const checkTones: Readonly<Record<Health['checks'][string]['status'], Tone>> = { ok: 'good', degraded: 'warn', failed: 'bad' };
 const checkNames: Readonly<Record<string, string>> = {
-  storage: 'Storage and disk',
-  telemetry: 'Events and traces',
-  models: 'Model providers',
-  load: 'Load',
-  program: 'Program',
-  clock: 'Clock',
-  lease: 'Lease',
-  turns: 'Turns',
+  storage: t('Storage and disk'),
+  telemetry: t('Events and traces'),
+  models: t('Model providers'),
+  load: t('Load'),
+  program: t('Program'),
+  clock: t('Clock'),
+  lease: t('Lease'),
+  turns: t('Turns'),
 };
 
 /** How the gateway is: checks, providers, work, storage, disk, jail, records, budgets and nodes. */
 export function HealthPage() {
-  return useSession().admin ? <Overview /> : <AdminOnly title="Health" />;
+  return useSession().admin ? <Overview /> : <AdminOnly title={t('Health')} />;
 }
 
 type Slots = Extract<Result<'graph.status'>, { concurrency: unknown }>['concurrency'];
@@ -57,11 +58,11 @@ function Overview() {
   };
   return (
     <Page
-      title="Health"
-      lead="Checks, model providers, work, storage and budgets of the gateway."
+      title={t('Health')}
+      lead={t('Checks, model providers, work, storage and budgets of the gateway.')}
       actions={
         <Button icon="retry" onClick={refresh} disabled={loaded.loading}>
-          Refresh
+          {t('Refresh')}
         </Button>
       }
     >
@@ -86,12 +87,12 @@ function Overview() {
 
 function Checks({ health: { checks, uptimeMs, version } }: { readonly health: Health }) {
   return (
-    <section className="panel" aria-label="Checks">
+    <section className="panel" aria-label={t('Checks')}>
       <div className="panel-head">
-        <h2>Checks</h2>
-        <span className="hint">{`v${version}, up for ${duration(uptimeMs / 1000)}`}</span>
+        <h2>{t('Checks')}</h2>
+        <span className="hint">{t('v{version}, up for {uptime}', { version, uptime: duration(uptimeMs / 1000) })}</span>
       </div>
-      <ul className="rows plain" aria-label="Checks">
+      <ul className="rows plain" aria-label={t('Checks')}>
         {Object.entries(checks).map(([name, { status, detail }]) => (
           <li key={name} className="row">
             <div className="row-main">
@@ -111,16 +112,16 @@ function Checks({ health: { checks, uptimeMs, version } }: { readonly health: He
 function Providers() {
   const { data, error, reload } = useProviderStates();
   return (
-    <section className="panel" aria-label="Model providers">
+    <section className="panel" aria-label={t('Model providers')}>
       <div className="panel-head">
-        <h2>Model providers</h2>
+        <h2>{t('Model providers')}</h2>
         <span className="grow" />
-        <PageLink to="/settings/providers">Settings</PageLink>
+        <PageLink to="/settings/providers">{t('Settings')}</PageLink>
       </div>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
-      {data?.length === 0 && <Empty title="No model provider is connected" />}
+      {data?.length === 0 && <Empty title={t('No model provider is connected')} />}
       {data !== undefined && data.length > 0 && (
-        <ul className="rows plain" aria-label="Model providers">
+        <ul className="rows plain" aria-label={t('Model providers')}>
           {data.map((state) => (
             <li key={state.provider} className="row">
               <div className="row-main">
@@ -146,21 +147,29 @@ function Work({ status, slots }: Overview) {
   const unread = useStore(inbox.state).unread;
   const { turns, connections, memoryUsage } = status;
   return (
-    <section className="panel" aria-label="Work">
-      <h2>Work</h2>
+    <section className="panel" aria-label={t('Work')}>
+      <h2>{t('Work')}</h2>
       <dl className="facts">
-        <Fact name="Turns">{`${count(turns.running)} running, ${count(turns.queued)} queued`}</Fact>
+        <Fact name={t('Turns')}>{t('{running} running, {queued} queued', { running: count(turns.running), queued: count(turns.queued) })}</Fact>
         {slots !== undefined && (
-          <Fact name="Sub-agents">{`${count(slots.globalActiveSubAgents)} of ${count(slots.maxGlobalSubAgents)} slots in use, ${count(slots.queueDepth)} queued`}</Fact>
+          <Fact name={t('Sub-agents')}>
+            {t('{globalActiveSubAgents} of {maxGlobalSubAgents} slots in use, {queueDepth} queued', {
+              globalActiveSubAgents: count(slots.globalActiveSubAgents),
+              maxGlobalSubAgents: count(slots.maxGlobalSubAgents),
+              queueDepth: count(slots.queueDepth),
+            })}
+          </Fact>
         )}
-        <Fact name="Approvals">
-          <PageLink to="/waiting">{`${count(pending)} pending`}</PageLink>
+        <Fact name={t('Approvals')}>
+          <PageLink to="/waiting">{t('{pending} pending', { pending: count(pending) })}</PageLink>
         </Fact>
-        <Fact name="Inbox">
-          <PageLink to="/inbox">{`${count(unread)} unread`}</PageLink>
+        <Fact name={t('Inbox')}>
+          <PageLink to="/inbox">{t('{unread} unread', { unread: count(unread) })}</PageLink>
         </Fact>
-        <Fact name="Connections">{`${count(connections.http)} HTTP, ${plural(connections.websocket, 'socket')}`}</Fact>
-        <Fact name="Memory">{bytes(memoryUsage)}</Fact>
+        <Fact name={t('Connections')}>
+          {t('{http} HTTP, {sockets}', { http: count(connections.http), sockets: plural(connections.websocket, 'socket') })}
+        </Fact>
+        <Fact name={t('Memory')}>{bytes(memoryUsage)}</Fact>
       </dl>
     </section>
   );
@@ -170,63 +179,65 @@ const jailTones: Readonly<Record<NonNullable<Status['jail']>['state'], Tone>> = 
 
 function Storage({ status: { storage, disk, jail, configFault, restartNeeded, address, pid, nodeVersion } }: { readonly status: Status }) {
   return (
-    <section className="panel" aria-label="Storage and process">
-      <h2>Storage and process</h2>
+    <section className="panel" aria-label={t('Storage and process')}>
+      <h2>{t('Storage and process')}</h2>
       <dl className="facts">
-        <Fact name="Database">{`${bytes(storage.bytes)}${storage.walBytes > 0 ? `, ${bytes(storage.walBytes)} not merged yet` : ''}`}</Fact>
-        <Fact name="State">
-          <Badge tone={storage.state === 'ok' ? 'good' : 'bad'}>{storage.state === 'ok' ? 'writable' : 'read-only'}</Badge>
+        <Fact
+          name={t('Database')}
+        >{`${bytes(storage.bytes)}${storage.walBytes > 0 ? t(', {walBytes} not merged yet', { walBytes: bytes(storage.walBytes) }) : ''}`}</Fact>
+        <Fact name={t('State')}>
+          <Badge tone={storage.state === 'ok' ? 'good' : 'bad'}>{storage.state === 'ok' ? t('writable') : t('read-only')}</Badge>
         </Fact>
-        {storage.reason !== undefined && <Fact name="Reason">{storage.reason}</Fact>}
+        {storage.reason !== undefined && <Fact name={t('Reason')}>{storage.reason}</Fact>}
         {storage.telemetryBytes !== undefined && (
-          <Fact name="Events and traces">
+          <Fact name={t('Events and traces')}>
             {bytes(storage.telemetryBytes)}
-            {storage.telemetryState === 'read_only' && ', not stored at the moment'}
+            {storage.telemetryState === 'read_only' && t(', not stored at the moment')}
           </Fact>
         )}
-        {disk !== undefined && <Fact name="Disk">{`${bytes(disk.freeBytes)} free`}</Fact>}
+        {disk !== undefined && <Fact name={t('Disk')}>{t('{freeBytes} free', { freeBytes: bytes(disk.freeBytes) })}</Fact>}
         {jail !== undefined && (
-          <Fact name="Jail of commands">
-            <Badge tone={jailTones[jail.state]}>{jail.state === 'unused' ? 'not used yet' : jail.state}</Badge> {jail.reason}
+          <Fact name={t('Jail of commands')}>
+            <Badge tone={jailTones[jail.state]}>{jail.state === 'unused' ? t('not used yet') : jail.state}</Badge> {jail.reason}
           </Fact>
         )}
-        <Fact name="Path">{storage.path}</Fact>
-        <Fact name="Address">{address ?? 'none'}</Fact>
-        <Fact name="Process">{`${pid}, Node ${nodeVersion}`}</Fact>
-        {configFault !== undefined && <Fact name="Configuration not in force">{configFault}</Fact>}
-        {restartNeeded.length > 0 && <Fact name="Restart needed for">{restartNeeded.join(', ')}</Fact>}
+        <Fact name={t('Path')}>{storage.path}</Fact>
+        <Fact name={t('Address')}>{address ?? t('none')}</Fact>
+        <Fact name={t('Process')}>{t('{pid}, Node {nodeVersion}', { pid, nodeVersion })}</Fact>
+        {configFault !== undefined && <Fact name={t('Configuration not in force')}>{configFault}</Fact>}
+        {restartNeeded.length > 0 && <Fact name={t('Restart needed for')}>{restartNeeded.join(', ')}</Fact>}
       </dl>
     </section>
   );
 }
 
 const keptNames: Readonly<Record<string, string>> = {
-  modelCalls: 'Model calls',
-  turns: 'Turns',
-  audit: 'Audit',
-  archives: 'Archives of deleted conversations',
-  traces: 'Traces',
-  channelMessages: 'Messages of chats',
-  channelDeliveries: 'Messages to chats',
-  subAgentConversations: 'Conversations of sub-agents',
+  modelCalls: t('Model calls'),
+  turns: t('Turns'),
+  audit: t('Audit'),
+  archives: t('Archives of deleted conversations'),
+  traces: t('Traces'),
+  channelMessages: t('Messages of chats'),
+  channelDeliveries: t('Messages to chats'),
+  subAgentConversations: t('Conversations of sub-agents'),
 };
 
 /** How long records are kept, and when old ones are deleted. */
 function Records({ retention: { kept, nextAtMs } }: { readonly retention: NonNullable<Status['retention']> }) {
   return (
-    <section className="panel" aria-label="Records">
+    <section className="panel" aria-label={t('Records')}>
       <div className="panel-head">
-        <h2>Records</h2>
+        <h2>{t('Records')}</h2>
         <span className="hint">
-          <When atMs={nextAtMs} before="Old ones are deleted next " />
+          <When atMs={nextAtMs} before={`${t('Old ones are deleted next')} `} />
         </span>
       </div>
       <dl className="facts">
         {kept.map(({ name, days, oldestAtMs, deleted }) => (
           <Fact key={name} name={keptNames[name] ?? name}>
-            {`kept ${plural(days, 'day')}`}
-            {oldestAtMs !== undefined && `, the oldest of ${dateTime(oldestAtMs)}`}
-            {deleted > 0 && `, ${count(deleted)} deleted since the start`}
+            {t('kept {days}', { days: plural(days, 'day') })}
+            {oldestAtMs !== undefined && t(', the oldest of {oldestAt}', { oldestAt: dateTime(oldestAtMs) })}
+            {deleted > 0 && t(', {deleted} deleted since the start', { deleted: count(deleted) })}
           </Fact>
         ))}
       </dl>
@@ -236,14 +247,19 @@ function Records({ retention: { kept, nextAtMs } }: { readonly retention: NonNul
 
 function Nodes({ nodes }: { readonly nodes: NonNullable<Status['nodes']> }) {
   return (
-    <section className="panel" aria-label="Nodes">
-      <h2>Nodes</h2>
-      <ul className="rows plain" aria-label="Nodes">
+    <section className="panel" aria-label={t('Nodes')}>
+      <h2>{t('Nodes')}</h2>
+      <ul className="rows plain" aria-label={t('Nodes')}>
         {nodes.map(({ role, state, address, version, leaseLeftMs, self }) => (
           <li key={`${role} ${address} ${version}`} className="row">
             <div className="row-main">
-              <span className="row-title">{`${address ?? 'no address'}${self === true ? ' (this one)' : ''}`}</span>
-              <p className="hint">{`v${version}, lease ${leaseLeftMs > 0 ? `ends in ${duration(leaseLeftMs / 1000)}` : 'has ended'}`}</p>
+              <span className="row-title">{`${address ?? t('no address')}${self === true ? ` ${t('(this one)')}` : ''}`}</span>
+              <p className="hint">
+                {t('v{version}, lease {leaseLeft}', {
+                  version,
+                  leaseLeft: leaseLeftMs > 0 ? t('ends in {leaseLeft}', { leaseLeft: duration(leaseLeftMs / 1000) }) : t('has ended'),
+                })}
+              </p>
             </div>
             <div className="row-facts">
               <Badge tone={role === 'active' ? 'accent' : 'neutral'}>{role}</Badge>

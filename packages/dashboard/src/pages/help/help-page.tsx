@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { PageLink } from '../../ui/link.tsx';
@@ -8,7 +9,7 @@ import { type GuideName, guides, isGuide, shownText } from './guides.ts';
 export function HelpPage({ name }: { readonly name: string | undefined }) {
   if (name === undefined || !isGuide(name))
     return (
-      <Page title="Help">
+      <Page title={t('Help')}>
         <GuideList current={undefined} />
       </Page>
     );
@@ -18,10 +19,10 @@ export function HelpPage({ name }: { readonly name: string | undefined }) {
 function Guide({ name }: { readonly name: GuideName }) {
   const { data, error, reload } = useLoad(['guide', name], async () => shownText((await guides[name].load()).default));
   return (
-    <Page title={guides[name].title} lead="From the guide of this version.">
+    <Page title={guides[name].title} lead={t('From the guide of this version.')}>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Skeleton lines={8} />}
-      {data === '' ? <Empty title="Nothing here" /> : data !== undefined && <Markdown text={data} />}
+      {data === '' ? <Empty title={t('Nothing here')} /> : data !== undefined && <Markdown text={data} />}
       <GuideList current={name} />
     </Page>
   );
@@ -29,8 +30,8 @@ function Guide({ name }: { readonly name: GuideName }) {
 
 function GuideList({ current }: { readonly current: GuideName | undefined }) {
   return (
-    <nav aria-label="Guides">
-      <h2>Guides</h2>
+    <nav aria-label={t('Guides')}>
+      <h2>{t('Guides')}</h2>
       <ul>
         {Object.entries(guides).map(([name, { title }]) => (
           <li key={name}>

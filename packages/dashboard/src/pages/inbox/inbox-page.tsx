@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { type KeyboardEvent, useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
@@ -42,15 +43,15 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
     <Page
       wide
       help="dashboard"
-      title="Inbox"
+      title={t('Inbox')}
       lead={
         admin
-          ? 'What jobs, heartbeats, webhooks, sub-agents and graphs reported, to all users.'
-          : 'What your jobs, heartbeats, sub-agents and graphs reported.'
+          ? t('What jobs, heartbeats, webhooks, sub-agents and graphs reported, to all users.')
+          : t('What your jobs, heartbeats, sub-agents and graphs reported.')
       }
       actions={
         <Button disabled={unread === 0 || marking.busy} onClick={() => marking.run(() => inbox.markRead('all'))}>
-          Mark all as read
+          {t('Mark all as read')}
         </Button>
       }
     >
@@ -63,26 +64,28 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
             {messages.length === 0
               ? ''
               : isFiltered
-                ? `${plural(found.length, 'message')} found.`
+                ? t('{messages} found.', { messages: plural(found.length, 'message') })
                 : unread === 0
-                  ? 'No unread messages.'
-                  : `${count(unread)} unread.`}
+                  ? t('No unread messages.')
+                  : t('{unread} unread.', { unread: count(unread) })}
           </p>
           {messages.length === 0 && loading && <Skeleton lines={6} />}
           {messages.length === 0 && !loading && error === undefined && (
-            <Empty title="No messages yet">
+            <Empty title={t('No messages yet')}>
               <p>
-                Results arrive here when agents work while nobody watches. Add a <PageLink to="/schedule">job</PageLink>, or start a{' '}
-                <PageLink to="/graphs">graph</PageLink>.
+                {tx('Results arrive here when agents work while nobody watches. Add a {link}, or start a {link2}.', {
+                  link: <PageLink to="/schedule">{t('job')}</PageLink>,
+                  link2: <PageLink to="/graphs">{t('graph')}</PageLink>,
+                })}
               </p>
             </Empty>
           )}
           {messages.length > 0 && found.length === 0 && !loading && !wantsMore && (
-            <Empty title="No message matches">
-              <Button onClick={() => setFilter({ unreadOnly: false, source: '', query: '' })}>Show all</Button>
+            <Empty title={t('No message matches')}>
+              <Button onClick={() => setFilter({ unreadOnly: false, source: '', query: '' })}>{t('Show all')}</Button>
             </Empty>
           )}
-          <ul className="panes-items" aria-label="Messages" onKeyDown={moveFocus}>
+          <ul className="panes-items" aria-label={t('Messages')} onKeyDown={moveFocus}>
             {found.map((one) => (
               <li key={one.id}>
                 <MessageLink message={one} isOpen={one.id === chosen} />
@@ -92,7 +95,7 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
           {mayLoad && (
             <div className="pages">
               <Button small disabled={loading} onClick={inbox.more}>
-                Older
+                {t('Older')}
               </Button>
             </div>
           )}
@@ -104,14 +107,14 @@ export function InboxPage({ chosen }: { readonly chosen: string | undefined }) {
             loading || wantsMore ? (
               <Skeleton lines={6} />
             ) : (
-              <Empty title="This message is gone">
-                <PageLink to="/inbox">Back to the inbox</PageLink>
+              <Empty title={t('This message is gone')}>
+                <PageLink to="/inbox">{t('Back to the inbox')}</PageLink>
               </Empty>
             )
           ) : (
             messages.length > 0 && (
-              <Empty title="Select a message to read it">
-                <p>The arrow keys move through the list, Enter opens a message.</p>
+              <Empty title={t('Select a message to read it')}>
+                <p>{t('The arrow keys move through the list, Enter opens a message.')}</p>
               </Empty>
             )
           )}
@@ -134,14 +137,14 @@ function moveFocus(event: KeyboardEvent<HTMLElement>): void {
 
 function Filters({ filter, onChange }: { readonly filter: InboxFilter; readonly onChange: (filter: InboxFilter) => void }) {
   return (
-    <div className="toolbar" role="search" aria-label="Messages">
-      <SearchField label="Search messages" value={filter.query} onChange={(query) => onChange({ ...filter, query })} />
+    <div className="toolbar" role="search" aria-label={t('Messages')}>
+      <SearchField label={t('Search messages')} value={filter.query} onChange={(query) => onChange({ ...filter, query })} />
       <select
-        aria-label="Kind"
+        aria-label={t('Kind')}
         value={filter.source}
         onChange={({ target }) => onChange({ ...filter, source: sourceKinds.find((one) => one === target.value) ?? '' })}
       >
-        <option value="">All kinds</option>
+        <option value="">{t('All kinds')}</option>
         {sourceKinds.map((source) => (
           <option key={source} value={source}>
             {sources[source]}
@@ -149,7 +152,7 @@ function Filters({ filter, onChange }: { readonly filter: InboxFilter; readonly 
         ))}
       </select>
       <button type="button" className="chip" aria-pressed={filter.unreadOnly} onClick={() => onChange({ ...filter, unreadOnly: !filter.unreadOnly })}>
-        Unread
+        {t('Unread')}
       </button>
     </div>
   );
@@ -161,13 +164,13 @@ function MessageLink({ message, isOpen }: { readonly message: InboxMessage; read
   return (
     <PageLink to={`/inbox/${id}`} className={isUnread ? 'panes-item unread' : 'panes-item'} current={isOpen}>
       <span className="panes-subject" dir="auto">
-        {isUnread && <span className="visually-hidden">Unread: </span>}
+        {isUnread && <span className="visually-hidden">{t('Unread:')} </span>}
         {subjectOf(message)}
       </span>
       <span className="facts-line">
-        <span>{`${sources[source]} of ${agentId}`}</span>
-        {level === 'alert' && asks === undefined && <Badge tone="bad">Alert</Badge>}
-        {asks !== undefined && <Badge tone="warn">Question</Badge>}
+        <span>{t('{sources} of {agentId}', { sources: sources[source], agentId })}</span>
+        {level === 'alert' && asks === undefined && <Badge tone="bad">{t('Alert')}</Badge>}
+        {asks !== undefined && <Badge tone="warn">{t('Question')}</Badge>}
         <When atMs={createdAt} />
       </span>
     </PageLink>

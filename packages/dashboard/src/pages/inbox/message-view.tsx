@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useEffect, useRef } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { InboxMessage } from '../../data/inbox.ts';
@@ -23,15 +24,15 @@ export function MessageView({ message }: { readonly message: InboxMessage }) {
   return (
     <article ref={view} tabIndex={-1} className="message-view" aria-label={subjectOf(message)}>
       <p className="panes-back">
-        <PageLink to="/inbox">All messages</PageLink>
+        <PageLink to="/inbox">{t('All messages')}</PageLink>
       </p>
       <p className="facts-line">
         <strong>{sources[source]}</strong>
         <span>{agentId}</span>
-        {level === 'alert' && <Badge tone="bad">Alert</Badge>}
+        {level === 'alert' && <Badge tone="bad">{t('Alert')}</Badge>}
         <When atMs={createdAt} />
         <span className="grow" />
-        <CopyButton text={text} label="Copy" />
+        <CopyButton text={text} label={t('Copy')} />
       </p>
       <Markdown text={text} />
       {asks !== undefined && <Gate {...asks} />}
@@ -39,16 +40,16 @@ export function MessageView({ message }: { readonly message: InboxMessage }) {
         <div className="actions">
           {run !== undefined && (
             <PageLink to={run} className="button">
-              Open run
+              {t('Open run')}
             </PageLink>
           )}
           {conversationRef !== null && (
             <>
               <PageLink to={`/chat/${conversationRef}`} className="button">
-                Answer in the chat
+                {t('Answer in the chat')}
               </PageLink>
               <PageLink to={`/conversations/${conversationRef}`} className="button">
-                Conversation
+                {t('Conversation')}
               </PageLink>
             </>
           )}
@@ -76,10 +77,10 @@ function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: 
       {data.waits ? (
         <GateAnswer graphId={graphId} nodeId={nodeId} onAnswered={reload} />
       ) : (
-        <p className="hint">This question is no longer pending.</p>
+        <p className="hint">{t('This question is no longer pending.')}</p>
       )}
       <p>
-        <PageLink to={`/graphs/runs/${graphId}`}>Open run</PageLink>
+        <PageLink to={`/graphs/runs/${graphId}`}>{t('Open run')}</PageLink>
       </p>
     </>
   );

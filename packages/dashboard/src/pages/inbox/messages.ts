@@ -1,15 +1,16 @@
+import { t } from '../../language.ts';
 import type { InboxMessage } from '../../data/inbox.ts';
 
 export const sources: Readonly<Record<InboxMessage['source'], string>> = {
-  cron: 'Job',
-  heartbeat: 'Heartbeat',
-  webhook: 'Webhook',
-  turn: 'Turn',
+  cron: t('Job'),
+  heartbeat: t('Heartbeat'),
+  webhook: t('Webhook'),
+  turn: t('Turn'),
   subagent: 'Sub-agent',
-  graph: 'Graph',
-  autonomy: 'Unattended',
-  mcp: 'MCP server',
-  channel: 'Channel',
+  graph: t('Graph'),
+  autonomy: t('Unattended'),
+  mcp: t('MCP server'),
+  channel: t('Channel'),
 };
 
 export interface InboxFilter {
@@ -47,5 +48,5 @@ export function subjectOf({ text, source }: Pick<InboxMessage, 'text' | 'source'
       .trim();
     if (/[\p{L}\p{N}]/u.test(plain)) return plain;
   }
-  return `Message of a ${sources[source].toLocaleLowerCase()}`;
+  return t('Message of a {sources}', { sources: sources[source].toLocaleLowerCase() });
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -14,11 +15,11 @@ import { NextTry } from '../../ui/when.tsx';
 type Source = Result<'knowledge.list'>['sources'][number];
 
 const states: Readonly<Record<Source['state'], { readonly text: string; readonly tone: Tone }>> = {
-  waiting: { text: 'Waiting', tone: 'neutral' },
-  indexing: { text: 'Indexing', tone: 'accent' },
-  ready: { text: 'Up to date', tone: 'good' },
-  unavailable: { text: 'Not available', tone: 'warn' },
-  failed: { text: 'Failed', tone: 'bad' },
+  waiting: { text: t('Waiting'), tone: 'neutral' },
+  indexing: { text: t('Indexing'), tone: 'accent' },
+  ready: { text: t('Up to date'), tone: 'good' },
+  unavailable: { text: t('Not available'), tone: 'warn' },
+  failed: { text: t('Failed'), tone: 'bad' },
 };
 /** The state of sources has no events. */
 const pollMs = 5_000;
@@ -43,21 +44,19 @@ function Sources() {
   }, [reload]);
   return (
     <Page
-      title="Knowledge"
-      lead="Folders and sites that agents answer from. They are part of the settings of each agent."
+      title={t('Knowledge')}
+      lead={t('Folders and sites that agents answer from. They are part of the settings of each agent.')}
       actions={<AgentFilter value={agentId} onChange={setAgentId} />}
     >
       {found.error !== undefined && <Failure error={found.error} onRetry={reload} />}
       {data === undefined && found.error === undefined && <Skeleton lines={4} />}
       {data?.sources.length === 0 && (
-        <Empty title="No folders and no sites">
-          <p>
-            Add them in the settings, as <code>agents.&lt;id&gt;.knowledge.sources</code>.
-          </p>
+        <Empty title={t('No folders and no sites')}>
+          <p>{tx('Add them in the settings, as {code}.', { code: <code>agents.&lt;id&gt;.knowledge.sources</code> })}</p>
         </Empty>
       )}
       {data !== undefined && data.sources.length > 0 && <Search agentIds={[...new Set(data.sources.map((source) => source.agentId))]} />}
-      <ul className="cards" aria-label="Sources">
+      <ul className="cards" aria-label={t('Sources')}>
         {data?.sources.map((source) => (
           <li key={`${source.agentId} ${source.name}`}>
             <SourceCard source={source} onRefreshed={reload} />
@@ -74,12 +73,12 @@ function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly
   const { agentId, name, folder, site, trusted, state, problem, checkedAt, nextCheckAt, files, passages, more, unwatched, failedCount, failed } =
     source;
   return (
-    <article className="card" aria-label={`${name} of ${agentId}`}>
+    <article className="card" aria-label={t('{name} of {agentId}', { name, agentId })}>
       <header className="facts-line">
         <strong>{name}</strong>
-        <span className="hint">of {agentId}</span>
+        <span className="hint">{tx('of {agentId}', { agentId })}</span>
         <Badge tone={states[state].tone}>{states[state].text}</Badge>
-        <Badge tone={trusted ? 'neutral' : 'warn'}>{trusted ? 'Trusted' : 'Text from outside'}</Badge>
+        <Badge tone={trusted ? 'neutral' : 'warn'}>{trusted ? t('Trusted') : t('Text from outside')}</Badge>
       </header>
       <p className="mono cut" title={folder ?? site}>
         {folder ?? site}
@@ -93,18 +92,21 @@ function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly
         {plural(files, 'file')}, {plural(passages, 'passage')}, {bytes(source.bytes)}
         {checkedAt !== null && (
           <>
-            , compared{' '}
-            <time dateTime={new Date(checkedAt).toISOString()} title={dateTime(checkedAt)}>
-              {ago(checkedAt)}
-            </time>
+            {tx(', compared {time}', {
+              time: (
+                <time dateTime={new Date(checkedAt).toISOString()} title={dateTime(checkedAt)}>
+                  {ago(checkedAt)}
+                </time>
+              ),
+            })}
           </>
         )}
-        {more && '; there are more files than it may have'}
-        {unwatched > 0 && `; ${plural(unwatched, 'folder')} beyond the limit of watches, compared at intervals only`}
+        {more && t('; there are more files than it may have')}
+        {unwatched > 0 && t('; {folders} beyond the limit of watches, compared at intervals only', { folders: plural(unwatched, 'folder') })}
       </p>
       {failedCount > 0 && (
         <details>
-          <summary>{plural(failedCount, 'file')} without text</summary>
+          <summary>{tx('{files} without text', { files: plural(failedCount, 'file') })}</summary>
           <ul>
             {failed.map(({ path, problem: why }) => (
               <li key={path}>
@@ -120,10 +122,10 @@ function SourceCard({ source, onRefreshed }: { readonly source: Source; readonly
             small
             icon="retry"
             disabled={busy}
-            label={`Compare now: ${name} of ${agentId}`}
+            label={t('Compare now: {name} of {agentId}', { name, agentId })}
             onClick={() => run(() => client.call('knowledge.refresh', { agentId, source: name }).then(onRefreshed))}
           >
-            Compare now
+            {t('Compare now')}
           </Button>
         </div>
       )}
@@ -145,22 +147,22 @@ function Search({ agentIds }: { readonly agentIds: readonly string[] }) {
     if (query.trim() !== '') setAsked({ query: query.trim(), agentId });
   };
   return (
-    <section className="panel" aria-label="Search">
+    <section className="panel" aria-label={t('Search')}>
       <form className="facts-line" role="search" onSubmit={submit}>
-        <SearchField label="Search knowledge" value={query} onChange={setQuery} />
+        <SearchField label={t('Search knowledge')} value={query} onChange={setQuery} />
         {agentIds.length > 1 && (
-          <select aria-label="Knowledge of" value={agentId} onChange={(event) => setAgentId(event.target.value)}>
+          <select aria-label={t('Knowledge of')} value={agentId} onChange={(event) => setAgentId(event.target.value)}>
             {agentIds.map((id) => (
               <option key={id}>{id}</option>
             ))}
           </select>
         )}
-        <Button submit>Search</Button>
+        <Button submit>{t('Search')}</Button>
       </form>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
-      {found.data?.passages.length === 0 && <p role="status">Nothing found.</p>}
+      {found.data?.passages.length === 0 && <p role="status">{t('Nothing found.')}</p>}
       {found.data !== undefined && found.data.passages.length > 0 && (
-        <ol className="history" aria-label="Passages">
+        <ol className="history" aria-label={t('Passages')}>
           {found.data.passages.map(({ fileId, source, path, part, label, text }, index) => (
             <li key={`${fileId} ${part} ${index}`}>
               <p>
@@ -189,11 +191,19 @@ function KnowledgeFile({ fileId, part }: { readonly fileId: string; readonly par
   }, [data]);
   return (
     <Page
-      title={data?.path ?? 'Knowledge'}
-      lead={data === undefined ? undefined : `${data.source}, ${bytes(data.sizeBytes)}, indexed ${dateTime(data.indexedAt)}`}
+      title={data?.path ?? t('Knowledge')}
+      lead={
+        data === undefined
+          ? undefined
+          : t('{source}, {sizeBytes}, indexed {indexedAt}', {
+              source: data.source,
+              sizeBytes: bytes(data.sizeBytes),
+              indexedAt: dateTime(data.indexedAt),
+            })
+      }
     >
       <p>
-        <PageLink to="/knowledge">All sources</PageLink>
+        <PageLink to="/knowledge">{t('All sources')}</PageLink>
       </p>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Skeleton lines={8} />}
@@ -203,22 +213,26 @@ function KnowledgeFile({ fileId, part }: { readonly fileId: string; readonly par
           ref={one.part === part ? cited : undefined}
           tabIndex={-1}
           className={one.part === part ? 'panel wanted' : 'panel'}
-          aria-label={one.label === '' ? `Part ${one.part}` : one.label}
+          aria-label={one.label === '' ? t('Part {part}', { part: one.part }) : one.label}
         >
-          <p className="hint">{one.label === '' ? `Part ${one.part}` : one.label}</p>
+          <p className="hint">{one.label === '' ? t('Part {part}', { part: one.part }) : one.label}</p>
           <Markdown text={one.text} />
         </section>
       ))}
       {data !== undefined && data.partCount > partsAtOnce && (
         <div className="pages">
           <Button small disabled={first === 1} onClick={() => setFirst(Math.max(1, first - partsAtOnce))}>
-            Earlier
+            {t('Earlier')}
           </Button>
           <span className="hint">
-            {count(first)} to {count(Math.min(data.partCount, first + partsAtOnce - 1))} of {count(data.partCount)}
+            {tx('{first} to {partCount} of {partCount2}', {
+              first: count(first),
+              partCount: count(Math.min(data.partCount, first + partsAtOnce - 1)),
+              partCount2: count(data.partCount),
+            })}
           </span>
           <Button small disabled={first + partsAtOnce > data.partCount} onClick={() => setFirst(first + partsAtOnce)}>
-            Later
+            {t('Later')}
           </Button>
         </div>
       )}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { LogLine } from '@gatehouse/contract';
 import { memo, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -17,15 +18,15 @@ const tones: Readonly<Record<Level, Tone>> = { trace: 'neutral', debug: 'neutral
 const maxShown = 300;
 
 const connections: Readonly<Record<DaemonLog['connection'], { readonly tone: Tone; readonly text: string }>> = {
-  connecting: { tone: 'neutral', text: 'Connecting…' },
-  open: { tone: 'good', text: 'Live' },
-  waiting: { tone: 'warn', text: 'Connection lost, reconnecting' },
-  refused: { tone: 'bad', text: 'Not connected' },
+  connecting: { tone: 'neutral', text: t('Connecting…') },
+  open: { tone: 'good', text: t('Live') },
+  waiting: { tone: 'warn', text: t('Connection lost, reconnecting') },
+  refused: { tone: 'bad', text: t('Not connected') },
 };
 
 /** The log of the daemon, live, newest line first. */
 export function LogsPage() {
-  return useSession().admin ? <Logs /> : <AdminOnly title="Logs" />;
+  return useSession().admin ? <Logs /> : <AdminOnly title={t('Logs')} />;
 }
 
 function Logs() {
@@ -39,13 +40,13 @@ function Logs() {
   const state = connections[connection];
   return (
     <Page
-      title="Logs"
-      lead="The log of the daemon, live. It keeps the newest 500 lines in memory; a service manager keeps all of them."
+      title={t('Logs')}
+      lead={t('The log of the daemon, live. It keeps the newest 500 lines in memory; a service manager keeps all of them.')}
       actions={
         <>
           <Badge tone={state.tone}>{state.text}</Badge>
           <Button icon={frozen === undefined ? 'pause' : 'play'} onClick={() => setFrozen(frozen === undefined ? lines : undefined)}>
-            {frozen === undefined ? 'Pause' : 'Resume'}
+            {frozen === undefined ? t('Pause') : t('Resume')}
           </Button>
           <Button
             icon="trash"
@@ -54,40 +55,43 @@ function Logs() {
               setFrozen(undefined);
             }}
           >
-            Clear
+            {t('Clear')}
           </Button>
         </>
       }
     >
       <div className="toolbar">
         <label className="inline-field">
-          Show from{' '}
-          <select value={level} onChange={({ target }) => setLevel(levels.find((one) => one === target.value) ?? 'trace')}>
-            {levels.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
+          {tx('Show from {select}', {
+            select: (
+              <select value={level} onChange={({ target }) => setLevel(levels.find((one) => one === target.value) ?? 'trace')}>
+                {levels.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            ),
+          })}
         </label>
-        <select aria-label="Module" value={module} onChange={({ target }) => setModule(target.value)}>
-          <option value="">All modules</option>
+        <select aria-label={t('Module')} value={module} onChange={({ target }) => setModule(target.value)}>
+          <option value="">{t('All modules')}</option>
           {names.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
-        <SearchField label="Search the lines" hint="Search" value={query} onChange={setQuery} />
+        <SearchField label={t('Search the lines')} hint={t('Search')} value={query} onChange={setQuery} />
         <span className="grow" />
         <WrittenLevel module={module} />
       </div>
       {error !== undefined && <Failure error={error} />}
       {shown.length === 0 ? (
-        error === undefined && <Empty title={lines.length === 0 ? 'No lines yet' : 'No matching lines'} />
+        error === undefined && <Empty title={lines.length === 0 ? t('No lines yet') : t('No matching lines')} />
       ) : (
         <>
           <p className="hint">
             {plural(shown.length, 'line')}
-            {shown.length > maxShown && `, showing the newest ${maxShown}`}
+            {shown.length > maxShown && t(', showing the newest {maxShown}', { maxShown })}
           </p>
-          <ol className="feed" aria-label="Log lines">
+          <ol className="feed" aria-label={t('Log lines')}>
             {shown.slice(0, maxShown).map((line) => (
               <li key={line.id}>
                 <Line line={line} />
@@ -107,26 +111,34 @@ function WrittenLevel({ module }: { readonly module: string }) {
   const [changed, setChanged] = useState<string>();
   const change = async (level: Level): Promise<void> => {
     await client.call('daemon.setLogLevel', { level, ...(module !== '' && { module }) });
-    setChanged(`${module === '' ? 'All modules write' : `${module} writes`} from ${level} on, until the next start.`);
+    setChanged(
+      t('{module} from {level} on, until the next start.', {
+        module: module === '' ? t('All modules write') : t('{module} writes', { module }),
+        level,
+      }),
+    );
   };
   return (
     <>
       <label className="inline-field">
-        Write from{' '}
-        <select
-          value=""
-          disabled={busy}
-          title={module === '' ? 'Of all modules' : `Of ${module}`}
-          onChange={({ target }) => {
-            const level = levels.find((one) => one === target.value);
-            if (level !== undefined) run(() => change(level));
-          }}
-        >
-          <option value="">Change…</option>
-          {levels.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
+        {tx('Write from {select}', {
+          select: (
+            <select
+              value=""
+              disabled={busy}
+              title={module === '' ? t('Of all modules') : t('Of {module}', { module })}
+              onChange={({ target }) => {
+                const level = levels.find((one) => one === target.value);
+                if (level !== undefined) run(() => change(level));
+              }}
+            >
+              <option value="">{t('Change…')}</option>
+              {levels.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          ),
+        })}
       </label>
       <div role="status">{changed !== undefined && <Notice tone="good">{changed}</Notice>}</div>
       {error !== undefined && <Failure error={error} />}
@@ -157,12 +169,12 @@ const Line = memo(function Line({ line: { timestamp, level, module, message, fie
       {details}
       <span className="feed-actions">
         {object !== undefined && (
-          <PageLink to={object.path} className="icon-button" label={`Open ${object.name}`}>
+          <PageLink to={object.path} className="icon-button" label={t('Open {name}', { name: object.name })}>
             <Icon name="branch" />
           </PageLink>
         )}
         {trace !== undefined && (
-          <PageLink to={`/traces/${String(trace)}`} className="icon-button" label="Open trace">
+          <PageLink to={`/traces/${String(trace)}`} className="icon-button" label={t('Open trace')}>
             <Icon name="pulse" />
           </PageLink>
         )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { ago, dateTime, percent } from '../../data/format.ts';
 import { ShareBar } from '../../ui/charts/share-bar.tsx';
 import { Badge } from '../../ui/parts.tsx';
@@ -29,7 +30,7 @@ export function EntryList({
       {selected !== undefined && (
         <label className="check">
           <input type="checkbox" checked={all} onChange={() => onSelect(all ? new Set() : new Set(entries.map(({ id }) => id)))} />
-          Select all shown
+          {t('Select all shown')}
         </label>
       )}
       <ul className="rows">
@@ -38,7 +39,7 @@ export function EntryList({
             {selected !== undefined && (
               <input
                 type="checkbox"
-                aria-label={`Select: ${entry.content.slice(0, 60)}`}
+                aria-label={t('Select: {content}', { content: entry.content.slice(0, 60) })}
                 checked={selected.has(entry.id)}
                 onChange={() => toggle(entry.id)}
               />
@@ -52,7 +53,7 @@ export function EntryList({
                 <Badge tone={trustTone[entry.trustLevel]}>{entry.trustLevel}</Badge>
                 {entry.proofCount > 0 && <Badge tone="accent">{derivedText(entry.proofCount)}</Badge>}
                 {entry.tags.map((tag) => (
-                  <button key={tag} type="button" className="tag" onClick={() => onTag(tag)} aria-label={`Filter by tag ${tag}`}>
+                  <button key={tag} type="button" className="tag" onClick={() => onTag(tag)} aria-label={t('Filter by tag {tag}', { tag })}>
                     {tag}
                   </button>
                 ))}
@@ -74,17 +75,18 @@ function Reasons({ score, explain }: { readonly score: number; readonly explain:
   const { textRank, vectorSimilarity } = explain ?? {};
   return (
     <dl className="reasons">
-      <dt>Score</dt>
+      <dt>{t('Score')}</dt>
       <dd>
         <ShareBar share={score} /> {percent(score)}
       </dd>
-      <dt>Terms</dt>
+      <dt>{t('Terms')}</dt>
       <dd>
-        <ShareBar share={textRank === undefined ? 0 : 1 / textRank} look="second" /> {textRank === undefined ? 'no match' : `rank ${textRank}`}
+        <ShareBar share={textRank === undefined ? 0 : 1 / textRank} look="second" />{' '}
+        {textRank === undefined ? t('no match') : t('rank {textRank}', { textRank })}
       </dd>
-      <dt>Meaning</dt>
+      <dt>{t('Meaning')}</dt>
       <dd>
-        <ShareBar share={vectorSimilarity ?? 0} look="third" /> {vectorSimilarity === undefined ? 'not similar' : vectorSimilarity.toFixed(2)}
+        <ShareBar share={vectorSimilarity ?? 0} look="third" /> {vectorSimilarity === undefined ? t('not similar') : vectorSimilarity.toFixed(2)}
       </dd>
     </dl>
   );

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -22,11 +23,11 @@ export function FlushDialog({
   const { busy, error, run } = useAction();
   const flush = async (): Promise<void> => {
     const { entriesRemoved } = await client.call('memory.flush', { agentId });
-    onDone(`Flushed: deleted ${plural(entriesRemoved, 'memory', 'memories')} of ${agentId}.`);
+    onDone(t('Flushed: deleted {memories} of {agentId}.', { memories: plural(entriesRemoved, 'memory', 'memories'), agentId }));
     onClose();
   };
   return (
-    <Dialog title={`Delete all memories of ${agentId}?`} onClose={onClose}>
+    <Dialog title={t('Delete all memories of {agentId}?', { agentId })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -35,18 +36,20 @@ export function FlushDialog({
       >
         <div className="dialog-body">
           <p>
-            {total === undefined ? 'All memories' : `All ${plural(total, 'memory', 'memories')}`} of this agent are deleted, including those of all
-            users and of the system. This can't be undone; export them first to keep a copy.
+            {tx(
+              "{memories} of this agent are deleted, including those of all users and of the system. This can't be undone; export them first to keep a copy.",
+              { memories: total === undefined ? t('All memories') : t('All {memories}', { memories: plural(total, 'memory', 'memories') }) },
+            )}
           </p>
-          <Field label={`Type ${agentId} to confirm`}>
+          <Field label={t('Type {agentId} to confirm', { agentId })}>
             {(id) => <input id={id} autoComplete="off" spellCheck={false} value={typed} onChange={(event) => setTyped(event.target.value)} />}
           </Field>
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="danger" disabled={busy || typed !== agentId}>
-            {busy ? 'Working…' : 'Flush'}
+            {busy ? t('Working…') : t('Flush')}
           </Button>
         </footer>
       </form>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { plural } from '../../data/format.ts';
 import type { Tone } from '../../ui/parts.tsx';
 
@@ -5,5 +6,5 @@ export const trustTone: Readonly<Record<'system' | 'learned' | 'external', Tone>
 
 /** Returns the label of a derived memory with the number of its sources. */
 export function derivedText(proofCount: number): string {
-  return `derived from ${plural(proofCount, 'source')}`;
+  return t('derived from {sources}', { sources: plural(proofCount, 'source') });
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -8,7 +9,7 @@ import { Button, Failure } from '../../ui/parts.tsx';
 
 type Report = Result<'memory.lifecycle'>;
 
-const actionLabels = { promote: 'Promote', demote: 'Demote', evict: 'Evict' } as const;
+const actionLabels = { promote: t('Promote'), demote: t('Demote'), evict: t('Evict') } as const;
 /** Timeout for a review, which calls a model once per conversation. */
 const patienceMs = 600_000;
 
@@ -28,32 +29,44 @@ export function MaintenanceDialog({
   const review = async (): Promise<void> => {
     const done = await client.call('memory.review', { agentId }, { timeoutMs: patienceMs });
     onDone(
-      `Reviewed ${plural(done.conversationsReviewed, 'conversation')} of ${agentId}: ${count(done.admitted)} of ${plural(done.extracted, 'finding')} stored, ${count(done.duplicates)} already known${done.more ? '; more are left for the next run' : ''}.`,
+      t('Reviewed {conversations} of {agentId}: {admitted} of {findings} stored, {duplicates} already known{more}.', {
+        conversations: plural(done.conversationsReviewed, 'conversation'),
+        agentId,
+        admitted: count(done.admitted),
+        findings: plural(done.extracted, 'finding'),
+        duplicates: count(done.duplicates),
+        more: done.more ? t('; more are left for the next run') : '',
+      }),
     );
     onClose();
   };
   const sweep = async (): Promise<void> => {
     const done = await client.call('memory.lifecycle', { agentId, dryRun: false }, { timeoutMs: patienceMs });
     onDone(
-      `Swept: ${count(done.promoted)} promoted, ${count(done.demoted)} demoted, ${count(done.evicted)} evicted of ${plural(done.examined, 'memory', 'memories')}.`,
+      t('Swept: {promoted} promoted, {demoted} demoted, {evicted} evicted of {memories}.', {
+        promoted: count(done.promoted),
+        demoted: count(done.demoted),
+        evicted: count(done.evicted),
+        memories: plural(done.examined, 'memory', 'memories'),
+      }),
     );
     onClose();
   };
   return (
-    <Dialog title={`Memory maintenance for ${agentId}`} onClose={onClose} wide>
+    <Dialog title={t('Memory maintenance for {agentId}', { agentId })} onClose={onClose} wide>
       <div className="dialog-body">
-        <section className="panel" aria-label="Review">
-          <h3>Review</h3>
-          <p>Reads conversations that changed since the last review and stores what is worth remembering. Uses a model, which costs tokens.</p>
+        <section className="panel" aria-label={t('Review')}>
+          <h3>{t('Review')}</h3>
+          <p>{t('Reads conversations that changed since the last review and stores what is worth remembering. Uses a model, which costs tokens.')}</p>
           <div>
             <Button disabled={busy} onClick={() => run(review, 'review')}>
-              {running === 'review' ? 'Reviewing…' : 'Review now'}
+              {running === 'review' ? t('Reviewing…') : t('Review now')}
             </Button>
           </div>
         </section>
-        <section className="panel" aria-label="Lifecycle">
-          <h3>Lifecycle</h3>
-          <p>Promotes memories that are used, demotes fading ones, and evicts expired ones and those over the limits.</p>
+        <section className="panel" aria-label={t('Lifecycle')}>
+          <h3>{t('Lifecycle')}</h3>
+          <p>{t('Promotes memories that are used, demotes fading ones, and evicts expired ones and those over the limits.')}</p>
           <div className="actions">
             <Button
               disabled={busy}
@@ -61,11 +74,11 @@ export function MaintenanceDialog({
                 run(async () => setPlan(await client.call('memory.lifecycle', { agentId, dryRun: true }, { timeoutMs: patienceMs })), 'plan')
               }
             >
-              {running === 'plan' ? 'Planning…' : 'Show plan'}
+              {running === 'plan' ? t('Planning…') : t('Show plan')}
             </Button>
             {plan !== undefined && plan.promoted + plan.demoted + plan.evicted > 0 && (
               <Button look="danger" disabled={busy} onClick={() => run(sweep, 'sweep')}>
-                {running === 'sweep' ? 'Sweeping…' : 'Apply'}
+                {running === 'sweep' ? t('Sweeping…') : t('Apply')}
               </Button>
             )}
           </div>
@@ -74,7 +87,7 @@ export function MaintenanceDialog({
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onClose}>{t('Close')}</Button>
       </footer>
     </Dialog>
   );
@@ -82,19 +95,25 @@ export function MaintenanceDialog({
 
 function Plan({ plan: { examined, promoted, demoted, evicted, actions, more } }: { readonly plan: Report }) {
   const planned = promoted + demoted + evicted;
-  if (planned === 0) return <p role="status">{`Nothing to do: checked ${plural(examined, 'memory', 'memories')}.`}</p>;
+  if (planned === 0) return <p role="status">{t('Nothing to do: checked {memories}.', { memories: plural(examined, 'memory', 'memories') })}</p>;
   return (
     <>
       <p role="status">
-        {`Of ${plural(examined, 'memory', 'memories')}: ${count(promoted)} to promote, ${count(demoted)} to demote, ${count(evicted)} to evict${more ? ', and more in later runs' : ''}.`}
+        {t('Of {memories}: {promoted} to promote, {demoted} to demote, {evicted} to evict{more}.', {
+          memories: plural(examined, 'memory', 'memories'),
+          promoted: count(promoted),
+          demoted: count(demoted),
+          evicted: count(evicted),
+          more: more ? t(', and more in later runs') : '',
+        })}
       </p>
-      <div className="table-scroll plan-list" tabIndex={0} role="region" aria-label="Plan">
+      <div className="table-scroll plan-list" tabIndex={0} role="region" aria-label={t('Plan')}>
         <table>
           <thead>
             <tr>
-              <th scope="col">Action</th>
-              <th scope="col">Memory</th>
-              <th scope="col">Reason</th>
+              <th scope="col">{t('Action')}</th>
+              <th scope="col">{t('Memory')}</th>
+              <th scope="col">{t('Reason')}</th>
             </tr>
           </thead>
           <tbody>
@@ -108,7 +127,7 @@ function Plan({ plan: { examined, promoted, demoted, evicted, actions, more } }:
           </tbody>
         </table>
       </div>
-      {planned > actions.length && <p className="hint">Showing the first {count(actions.length)}.</p>}
+      {planned > actions.length && <p className="hint">{tx('Showing the first {actions}.', { actions: count(actions.length) })}</p>}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useStore } from '../../data/store.ts';
@@ -23,30 +24,30 @@ export function MemoryFilters({
   const agentIds = useStore(useSession().agents);
   return (
     <div className="toolbar">
-      <SearchField label="Search memories" hint="Search by terms and meaning" value={input} onChange={onInput} />
+      <SearchField label={t('Search memories')} hint={t('Search by terms and meaning')} value={input} onChange={onInput} />
       {agentIds.length > 1 && (
-        <select aria-label="Agent" value={agentId} onChange={(event) => onAgent(event.target.value)}>
+        <select aria-label={t('Agent')} value={agentId} onChange={(event) => onAgent(event.target.value)}>
           {[...new Set([agentId, ...agentIds])].map((id) => (
             <option key={id}>{id}</option>
           ))}
         </select>
       )}
       <select
-        aria-label="Type"
+        aria-label={t('Type')}
         value={filters.type ?? ''}
         onChange={({ target: { value } }) => onFilter({ type: memoryTypes.find((one) => one === value) })}
       >
-        <option value="">All types</option>
+        <option value="">{t('All types')}</option>
         {memoryTypes.map((one) => (
           <option key={one}>{one}</option>
         ))}
       </select>
       <select
-        aria-label="Trust"
+        aria-label={t('Trust')}
         value={filters.trust ?? ''}
         onChange={({ target: { value } }) => onFilter({ trust: trustLevels.find((one) => one === value) })}
       >
-        <option value="">Any trust</option>
+        <option value="">{t('Any trust')}</option>
         {trustLevels.map((one) => (
           <option key={one}>{one}</option>
         ))}
@@ -60,7 +61,13 @@ function TagFilter({ tag, onChange }: { readonly tag: string | undefined; readon
   const [draft, setDraft] = useState('');
   if (tag !== undefined)
     return (
-      <button type="button" className="chip" aria-pressed="true" onClick={() => onChange(undefined)} aria-label={`Remove filter: tag ${tag}`}>
+      <button
+        type="button"
+        className="chip"
+        aria-pressed="true"
+        onClick={() => onChange(undefined)}
+        aria-label={t('Remove filter: tag {tag}', { tag })}
+      >
         {tag} ×
       </button>
     );
@@ -73,7 +80,7 @@ function TagFilter({ tag, onChange }: { readonly tag: string | undefined; readon
         setDraft('');
       }}
     >
-      <input aria-label="Tag" placeholder="Tag" value={draft} onChange={(event) => setDraft(event.target.value)} />
+      <input aria-label={t('Tag')} placeholder={t('Tag')} value={draft} onChange={(event) => setDraft(event.target.value)} />
     </form>
   );
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
@@ -59,18 +60,20 @@ export function MemoryPage() {
 
   return (
     <Page
-      title="Memory"
-      lead={admin ? 'What agents remember across conversations.' : 'What agents remember from your conversations, and what is shared with everyone.'}
+      title={t('Memory')}
+      lead={
+        admin ? t('What agents remember across conversations.') : t('What agents remember from your conversations, and what is shared with everyone.')
+      }
       actions={
         admin && (
           <>
             <Button icon="download" onClick={() => exporting.run(download)} disabled={exporting.busy}>
-              {exporting.busy ? 'Exporting…' : 'Export'}
+              {exporting.busy ? t('Exporting…') : t('Export')}
             </Button>
-            <Button onClick={() => ask('maintenance')}>Maintenance</Button>
-            <Button onClick={() => ask('flush')}>Flush</Button>
+            <Button onClick={() => ask('maintenance')}>{t('Maintenance')}</Button>
+            <Button onClick={() => ask('flush')}>{t('Flush')}</Button>
             <Button icon="plus" look="primary" onClick={() => ask('store')}>
-              Store
+              {t('Store')}
             </Button>
           </>
         )
@@ -91,8 +94,8 @@ export function MemoryPage() {
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={8} />}
       {data !== undefined && data.entries.length === 0 && (
-        <Empty title={query === '' && filters === noFilters ? 'No memories yet' : 'Nothing found'}>
-          <p>Memories come from reviews of conversations, or are stored here.</p>
+        <Empty title={query === '' && filters === noFilters ? t('No memories yet') : t('Nothing found')}>
+          <p>{t('Memories come from reviews of conversations, or are stored here.')}</p>
         </Empty>
       )}
       {data !== undefined && data.entries.length > 0 && (
@@ -115,12 +118,12 @@ export function MemoryPage() {
 function Selection({ count: selected, onDelete, onClear }: { readonly count: number; readonly onDelete: () => void; readonly onClear: () => void }) {
   return (
     <div className="selection" role="status">
-      <span>{count(selected)} chosen</span>
+      <span>{tx('{selected} chosen', { selected: count(selected) })}</span>
       <Button small icon="trash" onClick={onDelete}>
-        Delete selected
+        {t('Delete selected')}
       </Button>
       <Button small look="quiet" onClick={onClear}>
-        Clear selection
+        {t('Clear selection')}
       </Button>
     </div>
   );
@@ -130,13 +133,13 @@ function Pages({ offset, total, onOffset }: { readonly offset: number; readonly 
   return (
     <div className="pages">
       <Button small disabled={offset === 0} onClick={() => onOffset(Math.max(0, offset - pageSize))}>
-        Newer
+        {t('Newer')}
       </Button>
       <span className="hint">
-        {count(offset + 1)} to {count(Math.min(total, offset + pageSize))} of {count(total)}
+        {tx('{offset} to {total} of {total2}', { offset: count(offset + 1), total: count(Math.min(total, offset + pageSize)), total2: count(total) })}
       </span>
       <Button small disabled={offset + pageSize >= total} onClick={() => onOffset(offset + pageSize)}>
-        Older
+        {t('Older')}
       </Button>
     </div>
   );
@@ -167,15 +170,20 @@ function MemoryDialogs({
   if (asked === 'flush') return <FlushDialog {...dialog} total={total} />;
   return (
     <Confirm
-      title={`Delete ${plural(selected.size, 'memory', 'memories')}?`}
-      action="Delete"
+      title={t('Delete {memories}?', { memories: plural(selected.size, 'memory', 'memories') })}
+      action={t('Delete')}
       onClose={close}
       run={async () => {
         const { deleted, failed } = await client.call('memory.delete', { ids: [...selected] });
-        onDone(`Deleted ${plural(deleted, 'memory', 'memories')}${failed > 0 ? `; ${count(failed)} were already deleted` : ''}.`);
+        onDone(
+          t('Deleted {memories}{failed}.', {
+            memories: plural(deleted, 'memory', 'memories'),
+            failed: failed > 0 ? t('; {failed} were already deleted', { failed: count(failed) }) : '',
+          }),
+        );
       }}
     >
-      <p>Agents no longer recall them. This can't be undone.</p>
+      <p>{t("Agents no longer recall them. This can't be undone.")}</p>
     </Confirm>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { bytes, count, percent, plural } from '../../data/format.ts';
 import type { Loaded } from '../../data/use-load.ts';
@@ -11,25 +12,25 @@ export function MemoryStats({ stats }: { readonly stats: Loaded<Result<'memory.s
   if (data === undefined || data.totalEntries === 0) return null;
   const { totalEntries, byType, byTrustLevel, embeddedEntries, embeddingCacheHitRate, embeddingProvider, dbSizeBytes } = data;
   return (
-    <section className="panel memory-stats" aria-label="Statistics">
-      <Split name="By type" parts={byType} total={totalEntries} />
-      <Split name="By trust" parts={byTrustLevel} total={totalEntries} />
+    <section className="panel memory-stats" aria-label={t('Statistics')}>
+      <Split name={t('By type')} parts={byType} total={totalEntries} />
+      <Split name={t('By trust')} parts={byTrustLevel} total={totalEntries} />
       <dl className="facts">
-        <dt>Memories</dt>
+        <dt>{t('Memories')}</dt>
         <dd>{count(totalEntries)}</dd>
-        <dt>Searchable by meaning</dt>
+        <dt>{t('Searchable by meaning')}</dt>
         <dd>
           {percent(embeddedEntries / totalEntries)} <span className="hint">({plural(embeddedEntries, 'vector')})</span>
         </dd>
-        <dt>Embedding provider</dt>
-        <dd>{embeddingProvider ?? 'none: search by terms only'}</dd>
+        <dt>{t('Embedding provider')}</dt>
+        <dd>{embeddingProvider ?? t('none: search by terms only')}</dd>
         {embeddingCacheHitRate !== undefined && (
           <>
-            <dt>Cache hit rate</dt>
-            <dd>{embeddingCacheHitRate === null ? 'not used yet' : percent(embeddingCacheHitRate)}</dd>
+            <dt>{t('Cache hit rate')}</dt>
+            <dd>{embeddingCacheHitRate === null ? t('not used yet') : percent(embeddingCacheHitRate)}</dd>
           </>
         )}
-        <dt>Database</dt>
+        <dt>{t('Database')}</dt>
         <dd>{bytes(dbSizeBytes)}</dd>
       </dl>
     </section>

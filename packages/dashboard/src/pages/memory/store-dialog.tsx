@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -34,11 +35,11 @@ export function StoreDialog({
         .map((tag) => tag.trim())
         .filter((tag) => tag !== ''),
     });
-    onDone(stored.tainted ? 'Stored as external: the content looks like a prompt injection.' : 'Stored.');
+    onDone(stored.tainted ? t('Stored as external: the content looks like a prompt injection.') : t('Stored.'));
     onClose();
   };
   return (
-    <Dialog title={`Store a memory for ${agentId}`} onClose={onClose}>
+    <Dialog title={t('Store a memory for {agentId}', { agentId })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -46,12 +47,12 @@ export function StoreDialog({
         }}
       >
         <div className="dialog-body">
-          <Field label="Content" hint="Shared with everyone who uses this agent. Don't store secrets here.">
+          <Field label={t('Content')} hint={t("Shared with everyone who uses this agent. Don't store secrets here.")}>
             {(id, hint) => (
               <textarea id={id} aria-describedby={hint} rows={5} required value={content} onChange={(event) => setContent(event.target.value)} />
             )}
           </Field>
-          <Field label="Type">
+          <Field label={t('Type')}>
             {(id) => (
               <select
                 id={id}
@@ -64,23 +65,23 @@ export function StoreDialog({
               </select>
             )}
           </Field>
-          <Field label="Tags" hint="Separated by commas.">
+          <Field label={t('Tags')} hint={t('Separated by commas.')}>
             {(id, hint) => <input id={id} aria-describedby={hint} value={tags} onChange={(event) => setTags(event.target.value)} />}
           </Field>
           <label className="check">
             <input type="checkbox" checked={external} onChange={() => setExternal(!external)} />
-            From an external source, not trusted
+            {t('From an external source, not trusted')}
           </label>
           <label className="check">
             <input type="checkbox" checked={pinned} onChange={() => setPinned(!pinned)} />
-            Pin: keep it even if it isn't used
+            {t("Pin: keep it even if it isn't used")}
           </label>
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy || content.trim() === ''}>
-            {busy ? 'Storing…' : 'Store'}
+            {busy ? t('Storing…') : t('Store')}
           </Button>
         </footer>
       </form>

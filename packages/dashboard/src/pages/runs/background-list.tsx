@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -15,12 +16,12 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (text: st
   if (data === undefined || data.total === 0) return null;
   const stop = async (id: string, description: string): Promise<void> => {
     onError(undefined);
-    await client.call('background.stop', { id }).then(() => onDone(`Stopped ${description}.`), onError);
+    await client.call('background.stop', { id }).then(() => onDone(t('Stopped {description}.', { description })), onError);
     reload();
   };
   return (
-    <section aria-label="In the background">
-      <h2>In the background</h2>
+    <section aria-label={t('In the background')}>
+      <h2>{t('In the background')}</h2>
       <ul className="rows">
         {data.items.map(({ id, agentId, kind, description, rootRunId, startedAt }) => (
           <li key={id} className="row">
@@ -35,18 +36,24 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (text: st
             </div>
             <div className="actions">
               {kind === 'terminal' && (
-                <Button small label={`Watch ${description}`} onClick={() => setWatched({ id, description })}>
-                  Watch
+                <Button small label={t('Watch {description}', { description })} onClick={() => setWatched({ id, description })}>
+                  {t('Watch')}
                 </Button>
               )}
-              <Button small label={`Stop ${description}`} disabled={busy} onClick={() => run(() => stop(id, description))}>
-                Stop
+              <Button small label={t('Stop {description}', { description })} disabled={busy} onClick={() => run(() => stop(id, description))}>
+                {t('Stop')}
               </Button>
             </div>
           </li>
         ))}
       </ul>
-      {watched !== undefined && <TerminalDialog id={watched.id} title={`Terminal: ${watched.description}`} onClose={() => setWatched(undefined)} />}
+      {watched !== undefined && (
+        <TerminalDialog
+          id={watched.id}
+          title={t('Terminal: {description}', { description: watched.description })}
+          onClose={() => setWatched(undefined)}
+        />
+      )}
     </section>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -20,11 +21,11 @@ export function CompareDialog({ roots, onClose }: { readonly roots: readonly Roo
   const [before, after] = ids.map((id) => roots.find(({ rootRunId }) => rootRunId === id));
   const choose = (at: 0 | 1, id: string): void => setIds(at === 0 ? [id, ids[1]] : [ids[0], id]);
   return (
-    <Dialog title="Compare two runs" wide onClose={onClose}>
+    <Dialog title={t('Compare two runs')} wide onClose={onClose}>
       <div className="dialog-body">
         <div className="compared">
           {([0, 1] as const).map((at) => (
-            <Field key={at} label={at === 0 ? 'First run' : 'Second run'}>
+            <Field key={at} label={at === 0 ? t('First run') : t('Second run')}>
               {(id) => (
                 <select id={id} value={ids[at]} onChange={({ target }) => choose(at, target.value)}>
                   {roots.map((root) => (
@@ -52,12 +53,12 @@ function Comparison({ before, after }: { readonly before: RootRun; readonly afte
   const steps = first !== undefined && second !== undefined ? diffTexts(stepLines(first), stepLines(second)) : undefined;
   return (
     <>
-      <table className="data-table compared-facts" aria-label="Facts of both runs">
+      <table className="data-table compared-facts" aria-label={t('Facts of both runs')}>
         <thead>
           <tr>
-            <th scope="col">Fact</th>
-            <th scope="col">First run</th>
-            <th scope="col">Second run</th>
+            <th scope="col">{t('Fact')}</th>
+            <th scope="col">{t('First run')}</th>
+            <th scope="col">{t('Second run')}</th>
           </tr>
         </thead>
         <tbody>
@@ -72,7 +73,7 @@ function Comparison({ before, after }: { readonly before: RootRun; readonly afte
             );
           })}
           <tr>
-            <th scope="row">Trace</th>
+            <th scope="row">{t('Trace')}</th>
             {[before, after].map(({ rootRunId }, at) => (
               <td key={at}>
                 <TraceLink reference={rootRunId} />
@@ -83,9 +84,9 @@ function Comparison({ before, after }: { readonly before: RootRun; readonly afte
       </table>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Skeleton lines={4} />}
-      <h3>Steps</h3>
-      {steps?.length === 0 && <p className="hint">Both took the same steps.</p>}
-      {steps !== undefined && steps.length > 0 && <DiffView hunks={steps} label="Steps of the first run and of the second" />}
+      <h3>{t('Steps')}</h3>
+      {steps?.length === 0 && <p className="hint">{t('Both took the same steps.')}</p>}
+      {steps !== undefined && steps.length > 0 && <DiffView hunks={steps} label={t('Steps of the first run and of the second')} />}
     </>
   );
 }
@@ -99,19 +100,19 @@ const sumOf =
     traced === undefined ? '' : count(traced.records.reduce((sum, record) => sum + of(record), 0));
 
 const facts: readonly (readonly [title: string, of: Fact])[] = [
-  ['Task', nameOfRoot],
-  ['State', ({ state }) => state],
-  ['Cause', ({ cause = '' }) => cause],
-  ['Agent', ({ agentId }) => agentId],
-  ['Models', (_, traced) => [...new Set(traced?.records.flatMap(({ model }) => model ?? []))].join(', ')],
-  ['Started', ({ startedAt }) => dateTime(startedAt)],
-  ['Duration', ({ startedAt, endedAt }) => (endedAt === undefined ? 'runs' : spanText(endedAt - startedAt))],
-  ['Sub-agents', ({ runs: { open, completed, failed } }) => `${open + completed + failed}, ${failed} failed`],
-  ['Tokens', ({ tokens }) => shortCount(tokens)],
-  ['Cost', ({ cost }) => (cost === null ? 'unknown' : money(cost))],
-  ['Model calls', sumOf(({ modelCalls }) => modelCalls)],
-  ['Tool calls', sumOf(({ toolCalls }) => toolCalls)],
-  ['Failed tool calls', sumOf(({ toolErrors }) => toolErrors)],
+  [t('Task'), nameOfRoot],
+  [t('State'), ({ state }) => state],
+  [t('Cause'), ({ cause = '' }) => cause],
+  [t('Agent'), ({ agentId }) => agentId],
+  [t('Models'), (_, traced) => [...new Set(traced?.records.flatMap(({ model }) => model ?? []))].join(', ')],
+  [t('Started'), ({ startedAt }) => dateTime(startedAt)],
+  [t('Duration'), ({ startedAt, endedAt }) => (endedAt === undefined ? 'runs' : spanText(endedAt - startedAt))],
+  ['Sub-agents', ({ runs: { open, completed, failed } }) => t('{open}, {failed} failed', { open: open + completed + failed, failed })],
+  [t('Tokens'), ({ tokens }) => shortCount(tokens)],
+  [t('Cost'), ({ cost }) => (cost === null ? 'unknown' : money(cost))],
+  [t('Model calls'), sumOf(({ modelCalls }) => modelCalls)],
+  [t('Tool calls'), sumOf(({ toolCalls }) => toolCalls)],
+  [t('Failed tool calls'), sumOf(({ toolErrors }) => toolErrors)],
 ];
 
 /** Returns a line for each step, without what differs between all runs, such as times and ids. */

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -14,7 +15,7 @@ export function GateButton({ onDone, onError }: { readonly onDone: (text: string
     onError(undefined);
     try {
       const { paused } = await client.call(data.paused ? 'subagent.resume' : 'subagent.pause');
-      onDone(paused ? 'New sub-agents are rejected until you resume them or the gateway restarts.' : 'New sub-agents are accepted.');
+      onDone(paused ? t('New sub-agents are rejected until you resume them or the gateway restarts.') : t('New sub-agents are accepted.'));
     } catch (failure) {
       onError(failure);
     }
@@ -22,10 +23,10 @@ export function GateButton({ onDone, onError }: { readonly onDone: (text: string
   };
   return (
     <>
-      {!data.acceptingSpawns && <Badge tone="warn">stopping</Badge>}
-      {data.paused && <Badge tone="warn">paused</Badge>}
+      {!data.acceptingSpawns && <Badge tone="warn">{t('stopping')}</Badge>}
+      {data.paused && <Badge tone="warn">{t('paused')}</Badge>}
       <Button icon={data.paused ? 'play' : 'pause'} disabled={busy} onClick={() => run(change)}>
-        {data.paused ? 'Resume new sub-agents' : 'Pause new sub-agents'}
+        {data.paused ? t('Resume new sub-agents') : t('Pause new sub-agents')}
       </Button>
     </>
   );

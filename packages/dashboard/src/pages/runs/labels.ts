@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { money, shortCount } from '../../data/format.ts';
 import type { Tone } from '../../ui/parts.tsx';
 import type { RootRun, Run } from './run-state.ts';
@@ -11,27 +12,28 @@ export const rootTones: Readonly<Record<RootRun['state'], Tone>> = {
 };
 
 export const originLabels: Readonly<Record<RootRun['origin'], string>> = {
-  v1: 'a request to /v1',
-  rpc: 'a call',
-  api: 'a message',
-  webhook: 'a webhook',
-  cron: 'a job',
-  heartbeat: 'a heartbeat',
-  channel: 'a channel',
-  subagent: 'a sub-agent',
-  graph: 'a graph',
-  mcp: 'an MCP client',
-  background: 'a background task',
+  v1: t('a request to /v1'),
+  rpc: t('a call'),
+  api: t('a message'),
+  webhook: t('a webhook'),
+  cron: t('a job'),
+  heartbeat: t('a heartbeat'),
+  channel: t('a channel'),
+  subagent: t('a sub-agent'),
+  graph: t('a graph'),
+  mcp: t('an MCP client'),
+  background: t('a background task'),
 };
 
 /** Returns what a root run is called without a title of its conversation. */
-export const nameOfRoot = ({ task, agentId, origin }: RootRun): string => task ?? `${agentId}, started by ${originLabels[origin]}`;
+export const nameOfRoot = ({ task, agentId, origin }: RootRun): string =>
+  task ?? t('{agentId}, started by {originLabels}', { agentId, originLabels: originLabels[origin] });
 
 const endLabels: Readonly<Record<NonNullable<Run['endReason']>, string>> = {
   completed: 'completed',
   failed: 'failed',
   killed: 'killed',
-  watchdog_timeout: 'timed out',
+  watchdog_timeout: t('timed out'),
   ghost_sweep: 'lost',
 };
 
@@ -39,11 +41,11 @@ const endLabels: Readonly<Record<NonNullable<Run['endReason']>, string>> = {
 export function standing({ status, endReason }: Pick<Run, 'status' | 'endReason'>): { readonly text: string; readonly tone: Tone } {
   switch (status) {
     case 'queued':
-      return { text: 'queued', tone: 'neutral' };
+      return { text: t('queued'), tone: 'neutral' };
     case 'running':
-      return { text: 'running', tone: 'accent' };
+      return { text: t('running'), tone: 'accent' };
     case 'completed':
-      return { text: 'completed', tone: 'good' };
+      return { text: t('completed'), tone: 'good' };
     case 'failed':
       return { text: endLabels[endReason ?? 'failed'], tone: endReason === 'killed' ? 'warn' : 'bad' };
   }
@@ -52,7 +54,10 @@ export function standing({ status, endReason }: Pick<Run, 'status' | 'endReason'
 /** Returns "12K tokens, $0.04"; empty before anything was used. */
 export function spentText(tokens: number | undefined, cost: number | null | undefined): string {
   if (tokens === undefined || tokens === 0) return '';
-  return `${shortCount(tokens)} tokens${cost === null ? ', price unknown' : cost === undefined ? '' : `, ${money(cost)}`}`;
+  return t('{tokens} tokens{cost}', {
+    tokens: shortCount(tokens),
+    cost: cost === null ? t(', price unknown') : cost === undefined ? '' : `, ${money(cost)}`,
+  });
 }
 
 /** Returns the end of an id: ids created at about the same time share their beginning. */

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useEffect } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -46,7 +47,7 @@ function Gone({ id }: { readonly id: string }) {
   return (
     <Notice>
       <span>
-        {`The run ${id} is not listed: it delegated nothing, or it was removed after some time. `}
+        {`${t('The run {id} is not listed: it delegated nothing, or it was removed after some time.', { id })} `}
         <TraceLink reference={id} />
       </span>
     </Notice>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type ReactNode, useMemo } from 'react';
 import { useConversationTitle } from '../../data/conversation-title.ts';
 import { money, plural, shortCount } from '../../data/format.ts';
@@ -18,32 +19,34 @@ export type RootAction = 'kill' | 'evict' | 'revoke';
 const columns: readonly Column<RootRun>[] = [
   {
     key: 'state',
-    title: 'State',
+    title: t('State'),
     value: ({ state }) => state,
     draw: ({ state, waiting, profile, evicted }) => (
       <span className="badges">
         <Badge tone={rootTones[state]}>{state}</Badge>
         <Waiting waiting={waiting} />
-        {(profile !== 'standard' || evicted) && <Badge tone={evicted ? 'warn' : 'neutral'}>{evicted ? `evicted to ${profile}` : profile}</Badge>}
+        {(profile !== 'standard' || evicted) && (
+          <Badge tone={evicted ? 'warn' : 'neutral'}>{evicted ? t('evicted to {profile}', { profile }) : profile}</Badge>
+        )}
       </span>
     ),
   },
   {
     key: 'by',
-    title: 'Started by',
+    title: t('Started by'),
     value: ({ origin, agentId }) => `${originLabels[origin]} ${agentId}`,
     draw: ({ origin, agentId }) => `${originLabels[origin]}, ${agentId}`,
   },
   {
     key: 'started',
-    title: 'Started',
+    title: t('Started'),
     descendingFirst: true,
     value: ({ startedAt }) => startedAt,
     draw: ({ startedAt }) => <When atMs={startedAt} />,
   },
   {
     key: 'duration',
-    title: 'Duration',
+    title: t('Duration'),
     align: 'right',
     descendingFirst: true,
     value: ({ startedAt, endedAt }) => (endedAt ?? Date.now()) - startedAt,
@@ -51,7 +54,7 @@ const columns: readonly Column<RootRun>[] = [
   },
   {
     key: 'tokens',
-    title: 'Tokens',
+    title: t('Tokens'),
     align: 'right',
     descendingFirst: true,
     value: ({ tokens }) => tokens,
@@ -59,7 +62,7 @@ const columns: readonly Column<RootRun>[] = [
   },
   {
     key: 'cost',
-    title: 'Cost',
+    title: t('Cost'),
     align: 'right',
     descendingFirst: true,
     value: ({ cost }) => cost,
@@ -87,7 +90,7 @@ export function RootTable({
     () => [
       {
         key: 'task',
-        title: 'Task',
+        title: t('Task'),
         value: ({ task, agentId }) => task ?? agentId,
         draw: (root) => <Task root={root} isOpen={isOpen(root.rootRunId)} onToggle={onToggle} />,
       },
@@ -103,15 +106,15 @@ export function RootTable({
     );
     return root.state === 'active' ? (
       <>
-        {!root.evicted && act('evict', 'Evict')}
-        {act('revoke', 'Revoke')}
-        {act('kill', 'Kill')}
+        {!root.evicted && act('evict', t('Evict'))}
+        {act('revoke', t('Revoke'))}
+        {act('kill', t('Kill'))}
       </>
     ) : null;
   };
   return (
     <DataTable
-      label="Root runs"
+      label={t('Root runs')}
       columns={all}
       rows={roots}
       keyOf={({ rootRunId }) => rootRunId}
@@ -135,9 +138,9 @@ function Task({
   const id = shortId(rootRunId);
   const name = task ?? title ?? nameOfRoot(root);
   const counts = [
-    runs.open > 0 && `${runs.open} open`,
-    runs.completed > 0 && `${runs.completed} completed`,
-    runs.failed > 0 && `${runs.failed} failed`,
+    runs.open > 0 && t('{open} open', { open: runs.open }),
+    runs.completed > 0 && t('{completed} completed', { completed: runs.completed }),
+    runs.failed > 0 && t('{failed} failed', { failed: runs.failed }),
     graphs > 0 && plural(graphs, 'graph'),
   ].filter((one) => one !== false);
   return (
@@ -146,7 +149,7 @@ function Task({
         type="button"
         className="run-twist"
         aria-expanded={isOpen}
-        aria-label={`Sub-agents of ${id}`}
+        aria-label={t('Sub-agents of {id}', { id })}
         title={rootRunId}
         onClick={() => onToggle(rootRunId, !isOpen)}
       >
@@ -164,8 +167,8 @@ function Task({
         <WaitingReason waiting={waiting} />
         <p className="hint facts-line">
           {counts.length > 0 && <span>{counts.join(', ')}</span>}
-          <TraceLink reference={rootRunId} label={`Trace of ${id}`} />
-          {conversationRef !== null && <PageLink to={`/conversations/${conversationRef}`}>Open conversation</PageLink>}
+          <TraceLink reference={rootRunId} label={t('Trace of {id}', { id })} />
+          {conversationRef !== null && <PageLink to={`/conversations/${conversationRef}`}>{t('Open conversation')}</PageLink>}
         </p>
       </div>
     </div>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { Confirm } from '../../ui/dialog.tsx';
@@ -15,26 +16,26 @@ export function KillRun({ run, onClose, onDone }: Ends & { readonly run: Run }) 
   const { client } = useSession();
   return (
     <Confirm
-      title={`Kill sub-agent ${run.agentId} (${shortId(run.runId)})?`}
-      action="Kill"
+      title={t('Kill sub-agent {agentId} ({runId})?', { agentId: run.agentId, runId: shortId(run.runId) })}
+      action={t('Kill')}
       onClose={onClose}
       run={async () => {
         await client.call('subagent.kill', { target: run.runId });
-        onDone(`Killed ${shortId(run.runId)}.`);
+        onDone(t('Killed {runId}.', { runId: shortId(run.runId) }));
       }}
     >
-      <p>Stops it immediately, with everything it delegated, and notifies its requester.</p>
+      <p>{t('Stops it immediately, with everything it delegated, and notifies its requester.')}</p>
     </Confirm>
   );
 }
 
 const confirms: Readonly<Record<RootAction, { readonly verb: string; readonly text: string }>> = {
-  kill: { verb: 'Kill', text: 'Stops its turn, graphs, scripts and sub-agents immediately, and revokes its leases.' },
+  kill: { verb: t('Kill'), text: t('Stops its turn, graphs, scripts and sub-agents immediately, and revokes its leases.') },
   revoke: {
-    verb: 'Revoke leases of',
-    text: 'Work under these leases is refused at its next step: its sub-agents and scripts stop, and the run never resumes.',
+    verb: t('Revoke leases of'),
+    text: t('Work under these leases is refused at its next step: its sub-agents and scripts stop, and the run never resumes.'),
   },
-  evict: { verb: 'Evict', text: 'Its profile returns to standard at its next decision. Nothing is stopped.' },
+  evict: { verb: t('Evict'), text: t('Its profile returns to standard at its next decision. Nothing is stopped.') },
 };
 
 /** Asks for confirmation of an action on a whole root run. */
@@ -46,18 +47,18 @@ export function RootConfirm({ action, root, onClose, onDone }: Ends & { readonly
   const run = async (): Promise<void> => {
     switch (action) {
       case 'kill':
-        return onDone(`${plural((await client.call('run.kill', { rootRunId })).killed, 'run')} killed.`);
+        return onDone(t('{runs} killed.', { runs: plural((await client.call('run.kill', { rootRunId })).killed, 'run') }));
       case 'revoke':
-        return onDone(`${plural((await client.call('lease.revoke', { rootRunId })).revoked, 'lease')} of ${id} revoked.`);
+        return onDone(t('{leases} of {id} revoked.', { leases: plural((await client.call('lease.revoke', { rootRunId })).revoked, 'lease'), id }));
       case 'evict':
         await client.call('autonomy.evict', { rootRunId });
-        return onDone(`${id} uses the profile standard from its next decision.`);
+        return onDone(t('{id} uses the profile standard from its next decision.', { id }));
     }
   };
   return (
     <Confirm
-      title={`${verb} run ${id} of ${root.agentId}?`}
-      action={action === 'kill' ? 'Kill' : action === 'revoke' ? 'Revoke' : 'Evict'}
+      title={t('{verb} run {id} of {agentId}?', { verb, id, agentId: root.agentId })}
+      action={action === 'kill' ? t('Kill') : action === 'revoke' ? t('Revoke') : t('Evict')}
       onClose={onClose}
       run={run}
     >

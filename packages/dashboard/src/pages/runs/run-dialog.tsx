@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
@@ -56,7 +57,7 @@ export function RunDialog({
   const { text, tone } = standing(run);
   const task = data?.listed !== undefined && 'task' in data.listed ? data.listed.task : undefined;
   return (
-    <Dialog title={`Sub-agent ${run.agentId} (${shortId(run.runId)})`} onClose={onClose} wide>
+    <Dialog title={t('Sub-agent {agentId} ({runId})', { agentId: run.agentId, runId: shortId(run.runId) })} onClose={onClose} wide>
       <div className="dialog-body">
         <p className="facts-line">
           <Badge tone={tone}>{text}</Badge>
@@ -68,16 +69,16 @@ export function RunDialog({
         <Facts run={run} listed={data?.listed} completion={completion} />
         {data === undefined && error === undefined && <Skeleton lines={3} />}
         {data?.listed !== undefined && 'task' in data.listed && (
-          <section aria-label="Task">
-            <h3>Task</h3>
+          <section aria-label={t('Task')}>
+            <h3>{t('Task')}</h3>
             <pre className="raw-text" tabIndex={0}>
               {data.listed.task}
             </pre>
           </section>
         )}
         {completion?.summary !== undefined && (
-          <section aria-label="Answer">
-            <h3>Answer</h3>
+          <section aria-label={t('Answer')}>
+            <h3>{t('Answer')}</h3>
             <Markdown text={completion.summary} />
           </section>
         )}
@@ -87,18 +88,18 @@ export function RunDialog({
         {isActive(run) && (
           <>
             <Button icon="stop" onClick={() => onAsk({ what: 'kill', run })}>
-              Kill
+              {t('Kill')}
             </Button>
-            <Button onClick={() => onAsk({ what: 'steer', run })}>Steer</Button>
+            <Button onClick={() => onAsk({ what: 'steer', run })}>{t('Steer')}</Button>
           </>
         )}
         {task !== undefined && !isActive(run) && (
           <Button icon="retry" onClick={() => onAsk({ again: { task, agent: run.agentId } })}>
-            Run again
+            {t('Run again')}
           </Button>
         )}
         <Button look="primary" onClick={onClose}>
-          Close
+          {t('Close')}
         </Button>
       </footer>
     </Dialog>
@@ -110,58 +111,65 @@ function Facts({ run, listed, completion }: { readonly run: Run; readonly listed
   const record = listed !== undefined && 'task' in listed ? listed : undefined;
   return (
     <dl className="facts">
-      <dt>Run</dt>
+      <dt>{t('Run')}</dt>
       <dd className="mono">{run.runId}</dd>
-      <dt>Agent</dt>
+      <dt>{t('Agent')}</dt>
       <dd>
         <PageLink to={`/agents/${run.agentId}`}>{run.agentId}</PageLink>
       </dd>
       {run.rootRunId !== '' && (
         <>
-          <dt>Root run</dt>
+          <dt>{t('Root run')}</dt>
           <dd>
             <ObjectLink id={run.rootRunId} />
           </dd>
         </>
       )}
-      <dt>Level</dt>
+      <dt>{t('Level')}</dt>
       <dd>{run.depth}</dd>
       {run.graphId !== undefined && (
         <>
-          <dt>Graph</dt>
+          <dt>{t('Graph')}</dt>
           <dd>
-            <PageLink to={`/graphs/runs/${run.graphId}`}>{run.nodeId === undefined ? run.graphId : `Node ${run.nodeId}`}</PageLink>
+            <PageLink to={`/graphs/runs/${run.graphId}`}>
+              {run.nodeId === undefined ? run.graphId : t('Node {nodeId}', { nodeId: run.nodeId })}
+            </PageLink>
           </dd>
         </>
       )}
       {errorKind !== undefined && (
         <>
-          <dt>Error</dt>
+          <dt>{t('Error')}</dt>
           <dd className="mono">{errorKind}</dd>
         </>
       )}
       {cause !== undefined && (
         <>
-          <dt>Cause</dt>
+          <dt>{t('Cause')}</dt>
           <dd dir="auto">{cause}</dd>
         </>
       )}
       {record !== undefined && (
         <>
-          <dt>Conversation</dt>
+          <dt>{t('Conversation')}</dt>
           <dd>
             <PageLink to={`/conversations/${record.conversationRef}`}>{record.conversationRef}</PageLink>
           </dd>
           {record.model !== undefined && (
             <>
-              <dt>Model</dt>
+              <dt>{t('Model')}</dt>
               <dd className="mono">{record.model}</dd>
             </>
           )}
           {record.telemetry !== undefined && (
             <>
-              <dt>Steps</dt>
-              <dd>{`${count(record.telemetry.stepsExecuted)}, finished: ${record.telemetry.finishReason}`}</dd>
+              <dt>{t('Steps')}</dt>
+              <dd>
+                {t('{stepsExecuted}, finished: {finishReason}', {
+                  stepsExecuted: count(record.telemetry.stepsExecuted),
+                  finishReason: record.telemetry.finishReason,
+                })}
+              </dd>
             </>
           )}
         </>
@@ -181,21 +189,26 @@ function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Comp
     saveBlob(`${runId}.${kind === 'text' ? 'txt' : kind === 'binary' ? 'bin' : kind}`, await response.blob());
   };
   return (
-    <section aria-label="Result" className="run-result">
+    <section aria-label={t('Result')} className="run-result">
       <div className="panel-head">
-        <h3>Result</h3>
+        <h3>{t('Result')}</h3>
         <span className="hint">
-          {[kind, bytes(resultRef.bytes), ...(rows === undefined ? [] : [`${count(rows)} rows`]), `kept until ${dateTime(expiresAt)}`].join(', ')}
+          {[
+            kind,
+            bytes(resultRef.bytes),
+            ...(rows === undefined ? [] : [t('{rows} rows', { rows: count(rows) })]),
+            t('kept until {expiresAt}', { expiresAt: dateTime(expiresAt) }),
+          ].join(', ')}
         </span>
         <span className="grow" />
         <Button small icon="download" disabled={busy} onClick={() => run(save)}>
-          Save result
+          {t('Save result')}
         </Button>
       </div>
       {error !== undefined && <Failure error={error} />}
       {schema !== undefined && <p className="hint mono">{schema.join(', ')}</p>}
       {preview !== '' && (
-        <pre className="raw-text" tabIndex={0} aria-label="Beginning of the result">
+        <pre className="raw-text" tabIndex={0} aria-label={t('Beginning of the result')}>
           {preview}
         </pre>
       )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { memo, useState } from 'react';
 import { plural } from '../../data/format.ts';
 import { Elapsed } from '../../ui/elapsed.tsx';
@@ -25,8 +26,8 @@ export function RunTree({ rootRunId, onAsk }: { readonly rootRunId: string; read
   const { runs, error, reload } = useRootRuns(rootRunId);
   if (error !== undefined) return <Failure error={error} onRetry={reload} />;
   if (runs === undefined) return <Skeleton lines={2} />;
-  if (runs.size === 0) return <p className="hint run-note">No sub-agents. Finished ones are removed after some time.</p>;
-  return <Branches label="Sub-agents" branches={treeOf(runs)} onAsk={onAsk} />;
+  if (runs.size === 0) return <p className="hint run-note">{t('No sub-agents. Finished ones are removed after some time.')}</p>;
+  return <Branches label={t('Sub-agents')} branches={treeOf(runs)} onAsk={onAsk} />;
 }
 
 function Branches({
@@ -45,7 +46,7 @@ function Branches({
         {branches.slice(0, limit).map(({ run, children }) => (
           <li key={run.runId}>
             <RunRow run={run} onAsk={onAsk} />
-            {children.length > 0 && <Branches label={`Sub-agents of ${shortId(run.runId)}`} branches={children} onAsk={onAsk} />}
+            {children.length > 0 && <Branches label={t('Sub-agents of {runId}', { runId: shortId(run.runId) })} branches={children} onAsk={onAsk} />}
           </li>
         ))}
       </ul>
@@ -88,11 +89,11 @@ const RunRow = memo(function RunRow({ run, onAsk }: { readonly run: Run; readonl
       </div>
       {isActive(run) && (
         <div className="actions">
-          <Button small label={`Steer ${id}`} onClick={() => onAsk({ what: 'steer', run })}>
-            Steer
+          <Button small label={t('Steer {id}', { id })} onClick={() => onAsk({ what: 'steer', run })}>
+            {t('Steer')}
           </Button>
-          <Button small icon="stop" label={`Kill ${id}`} onClick={() => onAsk({ what: 'kill', run })}>
-            Kill
+          <Button small icon="stop" label={t('Kill {id}', { id })} onClick={() => onAsk({ what: 'kill', run })}>
+            {t('Kill')}
           </Button>
         </div>
       )}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useCallback, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useEventBatch } from '../../data/use-event-batch.ts';
@@ -65,13 +66,13 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
     <Page
       wide
       help="delegation"
-      title="Runs"
-      lead={admin ? 'Delegated work of all users and its progress.' : 'Work that you and your agents delegated, and its progress.'}
+      title={t('Runs')}
+      lead={admin ? t('Delegated work of all users and its progress.') : t('Work that you and your agents delegated, and its progress.')}
       actions={
         <>
           {admin && <GateButton onDone={setOutcome} onError={setFailure} />}
           <Button icon="plus" look="primary" onClick={() => setAsked('spawn')}>
-            Start a sub-agent
+            {t('Start a sub-agent')}
           </Button>
         </>
       }
@@ -79,15 +80,15 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
       <ExecutionTabs current="/runs" />
       <div className="toolbar">
         <fieldset className="chips">
-          <legend className="visually-hidden">Which runs</legend>
+          <legend className="visually-hidden">{t('Which runs')}</legend>
           {[false, true].map((active) => (
             <button key={String(active)} type="button" className="chip" aria-pressed={active === onlyActive} onClick={() => setOnlyActive(active)}>
-              {active ? 'Active' : 'All'}
+              {active ? t('Active') : t('All')}
             </button>
           ))}
         </fieldset>
         <span className="grow" />
-        {data !== undefined && data.runs.length > 1 && <Button onClick={() => setAsked('compare')}>Compare</Button>}
+        {data !== undefined && data.runs.length > 1 && <Button onClick={() => setAsked('compare')}>{t('Compare')}</Button>}
       </div>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {failure !== undefined && <Failure error={failure} />}
@@ -95,9 +96,11 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
       {rest !== undefined && <NamedRun key={rest} id={rest} roots={data?.runs} onAsk={setAsked} />}
       {data === undefined && loading && <Skeleton lines={5} />}
       {data?.runs.length === 0 && (
-        <Empty title={onlyActive ? 'No active runs' : 'No runs yet'}>
+        <Empty title={onlyActive ? t('No active runs') : t('No runs yet')}>
           <p>
-            A run starts when an agent delegates work, or when a <PageLink to="/graphs">graph</PageLink> starts. Start a sub-agent to try it.
+            {tx('A run starts when an agent delegates work, or when a {link} starts. Start a sub-agent to try it.', {
+              link: <PageLink to="/graphs">{t('graph')}</PageLink>,
+            })}
           </p>
         </Empty>
       )}
@@ -107,9 +110,9 @@ export function RunsPage({ rest }: { readonly rest: string | undefined }) {
       {data?.hasMore === true && (
         <div className="pages">
           <Button small disabled={loading || limit >= maxListed} onClick={() => setLimit(Math.min(maxListed, limit + pageSize))}>
-            Older
+            {t('Older')}
           </Button>
-          <span className="hint">{`Showing ${data.runs.length} of ${data.total}.`}</span>
+          <span className="hint">{t('Showing {runs} of {total}.', { runs: data.runs.length, total: data.total })}</span>
         </div>
       )}
       <BackgroundList onDone={setOutcome} onError={setFailure} />

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
@@ -38,10 +39,15 @@ export function SpawnDialog({
       ...(objective.trim() !== '' && { objective: objective.trim() }),
       ...(outputs.length > 0 && { expectedOutputs: outputs }),
     });
-    onDone(`Sub-agent ${shortId(runId)} ${queued === true ? 'is queued' : 'started'}. Its result will arrive in your inbox.`);
+    onDone(
+      t('Sub-agent {runId} {queued}. Its result will arrive in your inbox.', {
+        runId: shortId(runId),
+        queued: queued === true ? t('is queued') : t('started'),
+      }),
+    );
   };
   return (
-    <Dialog title={initial === undefined ? 'Start a sub-agent' : 'Run again'} onClose={onClose} wide>
+    <Dialog title={initial === undefined ? t('Start a sub-agent') : t('Run again')} onClose={onClose} wide>
       <form
         noValidate
         onSubmit={(event) => {
@@ -50,11 +56,11 @@ export function SpawnDialog({
         }}
       >
         <div className="dialog-body">
-          <DraftField errors={errors} path="task" label="Task" hint="The sub-agent sees nothing else.">
+          <DraftField errors={errors} path="task" label={t('Task')} hint={t('The sub-agent sees nothing else.')}>
             {(own) => <textarea {...own} rows={5} value={draft.task} onChange={(event) => set({ task: event.target.value })} />}
           </DraftField>
           <div className="field-pair">
-            <DraftField errors={errors} path="agent" label="Agent">
+            <DraftField errors={errors} path="agent" label={t('Agent')}>
               {(own) => (
                 <select {...own} value={draft.agent} onChange={(event) => set({ agent: event.target.value })}>
                   {[...new Set([defaultAgentId, ...agentIds])].map((id) => (
@@ -63,32 +69,32 @@ export function SpawnDialog({
                 </select>
               )}
             </DraftField>
-            <DraftField errors={errors} path="maxSteps" label="Maximum steps" hint="Leave empty to use the configured limit.">
+            <DraftField errors={errors} path="maxSteps" label={t('Maximum steps')} hint={t('Leave empty to use the configured limit.')}>
               {(own) => (
                 <input {...own} type="number" min={1} max={1000} value={draft.maxSteps} onChange={(event) => set({ maxSteps: event.target.value })} />
               )}
             </DraftField>
           </div>
           <details className="part">
-            <summary>More</summary>
-            <DraftField errors={errors} path="model" label="Model" hint="Leave empty to use the agent's model.">
+            <summary>{t('More')}</summary>
+            <DraftField errors={errors} path="model" label={t('Model')} hint={t("Leave empty to use the agent's model.")}>
               {(own) => <input {...own} className="mono" value={draft.model} onChange={(event) => set({ model: event.target.value })} />}
             </DraftField>
-            <DraftField errors={errors} path="objective" label="Objective">
+            <DraftField errors={errors} path="objective" label={t('Objective')}>
               {(own) => <input {...own} value={draft.objective} onChange={(event) => set({ objective: event.target.value })} />}
             </DraftField>
-            <DraftField errors={errors} path="expectedOutputs" label="Expected outputs" hint="One per line.">
+            <DraftField errors={errors} path="expectedOutputs" label={t('Expected outputs')} hint={t('One per line.')}>
               {(own) => (
                 <textarea {...own} rows={3} value={draft.expectedOutputs} onChange={(event) => set({ expectedOutputs: event.target.value })} />
               )}
             </DraftField>
           </details>
         </div>
-        {error !== undefined && <Failure error={error} title="Failed to start." />}
+        {error !== undefined && <Failure error={error} title={t('Failed to start.')} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy || draft.task.trim() === ''}>
-            {busy ? 'Starting…' : 'Start'}
+            {busy ? t('Starting…') : t('Start')}
           </Button>
         </footer>
       </form>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
@@ -15,11 +16,13 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
   const steer = async (): Promise<void> => {
     const done = await client.call('subagent.steer', { target: run.runId, message });
     onDone(
-      done.status === 'steered' ? `Stopped ${id}; ${shortId(done.newRunId)} continues in the new direction.` : `${id} reads it at its next step.`,
+      done.status === 'steered'
+        ? t('Stopped {id}; {newRunId} continues in the new direction.', { id, newRunId: shortId(done.newRunId) })
+        : t('{id} reads it at its next step.', { id }),
     );
   };
   return (
-    <Dialog title={`Steer ${run.agentId} (${id})`} onClose={onClose}>
+    <Dialog title={t('Steer {agentId} ({id})', { agentId: run.agentId, id })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -28,8 +31,8 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
       >
         <div className="dialog-body">
           <Field
-            label="Message"
-            hint="Depending on the gateway's settings, the sub-agent reads it at its next step, or is stopped and restarted with it as its task."
+            label={t('Message')}
+            hint={t("Depending on the gateway's settings, the sub-agent reads it at its next step, or is stopped and restarted with it as its task.")}
           >
             {(own, hint) => (
               <textarea id={own} aria-describedby={hint} rows={4} required value={message} onChange={(event) => setMessage(event.target.value)} />
@@ -38,9 +41,9 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
         </div>
         {action.error !== undefined && <Failure error={action.error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={action.busy || message.trim() === ''}>
-            {action.busy ? 'Sending…' : 'Steer'}
+            {action.busy ? t('Sending…') : t('Steer')}
           </Button>
         </footer>
       </form>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Params, Result } from '@gatehouse/contract';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -15,8 +16,8 @@ const waitMs = 10_000;
 /** A screen that changes all the time is read this often. */
 const pauseMs = 80;
 const shortcuts = [
-  ['Tab', 'tab'],
-  ['Esc', 'escape'],
+  [t('Tab'), 'tab'],
+  [t('Esc'), 'escape'],
   ['Ctrl+C', 'ctrl+c'],
 ] as const;
 
@@ -29,7 +30,7 @@ export function TerminalDialog({ id, title, onClose }: { readonly id: string; re
     <Dialog title={title} wide onClose={onClose}>
       <div className="dialog-body">
         {admin && !ended && (
-          <p className="hint">Click the screen and type: the program runs what you type, without an approval. Esc closes this window.</p>
+          <p className="hint">{t('Click the screen and type: the program runs what you type, without an approval. Esc closes this window.')}</p>
         )}
         {shown !== undefined && (
           <div
@@ -37,7 +38,7 @@ export function TerminalDialog({ id, title, onClose }: { readonly id: string; re
             {...(admin && {
               role: 'textbox',
               'aria-multiline': true,
-              'aria-label': 'Type into the terminal',
+              'aria-label': t('Type into the terminal'),
               tabIndex: 0,
               onKeyDown(event: React.KeyboardEvent) {
                 const typed = typedBy(event.nativeEvent);
@@ -54,7 +55,7 @@ export function TerminalDialog({ id, title, onClose }: { readonly id: string; re
             <TerminalScreen {...shown} />
           </div>
         )}
-        <div role="status">{ended && <Notice tone="neutral">The session has ended.</Notice>}</div>
+        <div role="status">{ended && <Notice tone="neutral">{t('The session has ended.')}</Notice>}</div>
         {(failure ?? error) !== undefined && <Failure error={failure ?? error} />}
       </div>
       <footer>
@@ -64,7 +65,7 @@ export function TerminalDialog({ id, title, onClose }: { readonly id: string; re
               {label}
             </Button>
           ))}
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onClose}>{t('Close')}</Button>
       </footer>
     </Dialog>
   );

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import type { CSSProperties } from 'react';
 
@@ -11,7 +12,7 @@ export function TerminalScreen({ cols, rows, lines, cursor }: Pick<Screen, 'cols
     <div
       className="terminal-screen"
       role="img"
-      aria-label="Screen of the terminal session"
+      aria-label={t('Screen of the terminal session')}
       style={{ '--cols': cols, '--rows': rows } as CSSProperties}
     >
       {Array.from({ length: rows }, (_, y) => (

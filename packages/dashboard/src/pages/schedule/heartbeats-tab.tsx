@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -26,24 +27,28 @@ export function HeartbeatsTab() {
   };
   const change = async (agentId: string, enabled: boolean): Promise<string> => {
     await client.call('heartbeat.update', { agentId, enabled });
-    return `Heartbeat of ${agentId} ${enabled ? 'enabled' : 'disabled'}.`;
+    return t('Heartbeat of {agentId} {enabled}.', { agentId, enabled: enabled ? t('enabled') : t('disabled') });
   };
   const trigger = async (agentId: string): Promise<string> => {
     const { admission } = await client.call('heartbeat.trigger', { agentId });
-    return admission.status === 'accepted' ? `Triggered the heartbeat of ${agentId}.` : `A heartbeat of ${agentId} is already pending.`;
+    return admission.status === 'accepted'
+      ? t('Triggered the heartbeat of {agentId}.', { agentId })
+      : t('A heartbeat of {agentId} is already pending.', { agentId });
   };
   return (
     <>
       <p className="hint">
-        At each heartbeat an agent reviews its checklist (HEARTBEAT.md) and recent events. With nothing to review, no model is called. Its reports are
-        in the <PageLink to="/inbox">inbox</PageLink>.
+        {tx(
+          'At each heartbeat an agent reviews its checklist (HEARTBEAT.md) and recent events. With nothing to review, no model is called. Its reports are in the {link}.',
+          { link: <PageLink to="/inbox">{t('inbox')}</PageLink> },
+        )}
       </p>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {error !== undefined && <Failure error={error} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {found.data === undefined && found.loading && <Skeleton lines={4} />}
-      {found.data?.agents.length === 0 && <Empty title="No agents" />}
-      <ul className="rows" aria-label="Heartbeats">
+      {found.data?.agents.length === 0 && <Empty title={t('No agents')} />}
+      <ul className="rows" aria-label={t('Heartbeats')}>
         {found.data?.agents.map((state) => {
           const { agentId, enabled } = state;
           const { text, tone } = stateLabel(state);
@@ -54,29 +59,31 @@ export function HeartbeatsTab() {
                   {agentId}
                 </PageLink>
                 <p className="hint">
-                  {`every ${duration(state.intervalMs / 1000)}`}
-                  {state.lastRunAtMs !== null && ` · last run ${ago(state.lastRunAtMs)}`}
+                  {t('every {interval}', { interval: duration(state.intervalMs / 1000) })}
+                  {state.lastRunAtMs !== null && ` ${t('· last run {lastRunAt}', { lastRunAt: ago(state.lastRunAtMs) })}`}
                   {state.consecutiveErrors > 0 && ` · ${plural(state.consecutiveErrors, 'consecutive error')}`}
                 </p>
               </div>
               <div className="row-facts">
                 {state.queuedEvents > 0 && <span>{`${plural(state.queuedEvents, 'queued event')}`}</span>}
-                {state.nextDueAtMs !== null && <span title={dateTime(state.nextDueAtMs)}>{`next ${ago(state.nextDueAtMs)}`}</span>}
+                {state.nextDueAtMs !== null && (
+                  <span title={dateTime(state.nextDueAtMs)}>{t('next {nextDueAt}', { nextDueAt: ago(state.nextDueAtMs) })}</span>
+                )}
                 <Badge tone={tone}>{text}</Badge>
               </div>
               <div className="actions">
                 {enabled && (
-                  <Button small disabled={busy} label={`Trigger now: ${agentId}`} onClick={() => begin(() => trigger(agentId))}>
-                    Trigger now
+                  <Button small disabled={busy} label={t('Trigger now: {agentId}', { agentId })} onClick={() => begin(() => trigger(agentId))}>
+                    {t('Trigger now')}
                   </Button>
                 )}
                 <Button
                   small
                   disabled={busy}
-                  label={`${enabled ? 'Disable' : 'Enable'} heartbeat of ${agentId}`}
+                  label={t('{enabled} heartbeat of {agentId}', { enabled: enabled ? t('Disable') : t('Enable'), agentId })}
                   onClick={() => begin(() => change(agentId, !enabled))}
                 >
-                  {enabled ? 'Disable' : 'Enable'}
+                  {enabled ? t('Disable') : t('Enable')}
                 </Button>
               </div>
             </li>
@@ -88,10 +95,14 @@ export function HeartbeatsTab() {
 }
 
 function stateLabel({ enabled, stoppedBy, tickStartedAtMs, backoffUntilMs, lastErrorKind }: State): { readonly text: string; readonly tone: Tone } {
-  if (!enabled) return { text: 'Off', tone: 'neutral' };
+  if (!enabled) return { text: t('Off'), tone: 'neutral' };
   if (stoppedBy !== null)
-    return { text: stoppedBy === 'auth' ? 'Stopped: the provider refused the API key' : 'Stopped: the provider refused the account', tone: 'bad' };
-  if (tickStartedAtMs !== null) return { text: 'Running', tone: 'accent' };
-  if (backoffUntilMs !== null) return { text: `Paused after an error until ${dateTime(backoffUntilMs)}`, tone: 'warn' };
-  return lastErrorKind === null ? { text: 'On', tone: 'good' } : { text: 'On, after an error', tone: 'warn' };
+    return {
+      text: stoppedBy === 'auth' ? t('Stopped: the provider refused the API key') : t('Stopped: the provider refused the account'),
+      tone: 'bad',
+    };
+  if (tickStartedAtMs !== null) return { text: t('Running'), tone: 'accent' };
+  if (backoffUntilMs !== null)
+    return { text: t('Paused after an error until {backoffUntil}', { backoffUntil: dateTime(backoffUntilMs) }), tone: 'warn' };
+  return lastErrorKind === null ? { text: t('On'), tone: 'good' } : { text: t('On, after an error'), tone: 'warn' };
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
@@ -13,10 +14,10 @@ import { PreviewList, usePreview } from './preview.tsx';
 import { payloadNames } from './labels.ts';
 
 const kindLabels: Readonly<Record<JobDraft['kind'], string>> = {
-  cron: 'Cron expression',
-  every: 'At an interval',
-  at: 'Once, at a given time',
-  in: 'Once, after a delay',
+  cron: t('Cron expression'),
+  every: t('At an interval'),
+  at: t('Once, at a given time'),
+  in: t('Once, after a delay'),
 };
 
 /** Creates a job, or edits one and sends only the changes. */
@@ -41,12 +42,12 @@ export function JobDialog({
     clearError();
   };
   const save = async (): Promise<void> => {
-    if (job === undefined) onDone(`${(await client.call('cron.add', addParams(draft))).name} added.`);
-    else onDone(`${(await client.call('cron.update', updateParams(job.id, before, draft))).jobName} updated.`);
+    if (job === undefined) onDone(t('{name} added.', { name: (await client.call('cron.add', addParams(draft))).name }));
+    else onDone(t('{jobName} updated.', { jobName: (await client.call('cron.update', updateParams(job.id, before, draft))).jobName }));
   };
   const props = { draft, change, errors };
   return (
-    <Dialog title={job === undefined ? 'New job' : `Edit ${job.name}`} onClose={onClose} wide>
+    <Dialog title={job === undefined ? t('New job') : t('Edit {name}', { name: job.name })} onClose={onClose} wide>
       <form
         noValidate
         onSubmit={(event) => {
@@ -56,10 +57,10 @@ export function JobDialog({
       >
         <div className="dialog-body">
           <div className="field-pair">
-            <DraftField {...props} path="name" label="Name">
+            <DraftField {...props} path="name" label={t('Name')}>
               {(own) => <input {...own} maxLength={200} value={draft.name} onChange={(event) => change({ name: event.target.value })} />}
             </DraftField>
-            <Field label="Agent">
+            <Field label={t('Agent')}>
               {(id) => (
                 <select id={id} disabled={job !== undefined} value={draft.agentId} onChange={(event) => change({ agentId: event.target.value })}>
                   {[...new Set([draft.agentId, ...agentIds])].map((one) => (
@@ -70,21 +71,21 @@ export function JobDialog({
             </Field>
           </div>
           <fieldset className="part">
-            <legend>Schedule</legend>
+            <legend>{t('Schedule')}</legend>
             <ScheduleFields {...props} />
             <PreviewList preview={preview} hasTurns={draft.does === 'agent_turn'} />
           </fieldset>
           <fieldset className="part">
-            <legend>Task</legend>
+            <legend>{t('Task')}</legend>
             <PayloadFields {...props} />
           </fieldset>
           <PolicyFields {...props} />
         </div>
-        {error !== undefined && <Failure error={error} title="Failed to save." />}
+        {error !== undefined && <Failure error={error} title={t('Failed to save.')} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy}>
-            {busy ? 'Saving…' : job === undefined ? 'Add' : 'Save'}
+            {busy ? t('Saving…') : job === undefined ? t('Add') : t('Save')}
           </Button>
         </footer>
       </form>
@@ -97,7 +98,7 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
   const span = kind === 'every' || kind === 'in';
   return (
     <>
-      <DraftField errors={errors} path="schedule.kind" label="Runs">
+      <DraftField errors={errors} path="schedule.kind" label={t('Runs')}>
         {(own) => (
           <select {...own} value={kind} onChange={(event) => change({ kind: scheduleKinds.find((one) => one === event.target.value) ?? 'cron' })}>
             {scheduleKinds.map((one) => (
@@ -113,33 +114,38 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
           <DraftField
             errors={errors}
             path="schedule.expr"
-            label="Expression"
-            hint="Minute, hour, day, month, day of the week; optionally seconds first."
+            label={t('Expression')}
+            hint={t('Minute, hour, day, month, day of the week; optionally seconds first.')}
           >
             {(own) => <input {...own} className="mono" value={draft.expr} onChange={(event) => change({ expr: event.target.value })} />}
           </DraftField>
         )}
         {kind === 'at' && (
-          <DraftField errors={errors} path="schedule.at" label="Time" hint="For example 2030-01-31T09:30, optionally with an offset or Z.">
+          <DraftField errors={errors} path="schedule.at" label={t('Time')} hint={t('For example 2030-01-31T09:30, optionally with an offset or Z.')}>
             {(own) => <input {...own} className="mono" value={draft.at} onChange={(event) => change({ at: event.target.value })} />}
           </DraftField>
         )}
         {(kind === 'cron' || kind === 'at') && (
-          <DraftField errors={errors} path="schedule.tz" label="Time zone" hint="For example Europe/Berlin. Leave empty to use the gateway's.">
+          <DraftField
+            errors={errors}
+            path="schedule.tz"
+            label={t('Time zone')}
+            hint={t("For example Europe/Berlin. Leave empty to use the gateway's.")}
+          >
             {(own) => <input {...own} value={draft.tz} onChange={(event) => change({ tz: event.target.value })} />}
           </DraftField>
         )}
         {kind === 'at' && (
-          <DraftField errors={errors} path="schedule.fold" label="Ambiguous local time" hint="When clocks go back (DST).">
+          <DraftField errors={errors} path="schedule.fold" label={t('Ambiguous local time')} hint={t('When clocks go back (DST).')}>
             {(own) => (
               <select
                 {...own}
                 value={draft.fold}
                 onChange={({ target: { value } }) => change({ fold: value === 'earlier' || value === 'later' ? value : '' })}
               >
-                <option value="">reject</option>
-                <option value="earlier">use the earlier one</option>
-                <option value="later">use the later one</option>
+                <option value="">{t('reject')}</option>
+                <option value="earlier">{t('use the earlier one')}</option>
+                <option value="later">{t('use the later one')}</option>
               </select>
             )}
           </DraftField>
@@ -149,11 +155,11 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
             <DraftField
               errors={errors}
               path={kind === 'every' ? 'schedule.everyMs' : 'schedule.seconds'}
-              label={kind === 'every' ? 'Every' : 'After'}
+              label={kind === 'every' ? t('Every') : t('After')}
             >
               {(own) => <input {...own} inputMode="decimal" value={draft.amount} onChange={(event) => change({ amount: event.target.value })} />}
             </DraftField>
-            <Field label="Unit">
+            <Field label={t('Unit')}>
               {(id) => (
                 <select
                   id={id}
@@ -169,7 +175,7 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
           </>
         )}
         {kind === 'every' && (
-          <DraftField errors={errors} path="schedule.anchorMs" label="Aligned to" hint="Leave empty to start from now.">
+          <DraftField errors={errors} path="schedule.anchorMs" label={t('Aligned to')} hint={t('Leave empty to start from now.')}>
             {(own) => (
               <input {...own} type="datetime-local" step="any" value={draft.anchor} onChange={(event) => change({ anchor: event.target.value })} />
             )}
@@ -184,7 +190,7 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
   const { does } = draft;
   return (
     <>
-      <DraftField errors={errors} path="payload.kind" label="Action">
+      <DraftField errors={errors} path="payload.kind" label={t('Action')}>
         {(own) => (
           <select
             {...own}
@@ -202,16 +208,16 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
       <DraftField
         errors={errors}
         path={does === 'agent_turn' ? 'payload.message' : 'payload.text'}
-        label={does === 'agent_turn' ? 'Message' : 'Text'}
+        label={does === 'agent_turn' ? t('Message') : t('Text')}
       >
         {(own) => <textarea {...own} rows={4} dir="auto" value={draft.text} onChange={(event) => change({ text: event.target.value })} />}
       </DraftField>
       {does === 'agent_turn' && (
         <div className="field-pair">
-          <DraftField errors={errors} path="payload.model" label="Model" hint="Leave empty to use the agent's model.">
+          <DraftField errors={errors} path="payload.model" label={t('Model')} hint={t("Leave empty to use the agent's model.")}>
             {(own) => <input {...own} value={draft.model} onChange={(event) => change({ model: event.target.value })} />}
           </DraftField>
-          <DraftField errors={errors} path="payload.timeoutSeconds" label="Timeout in seconds" hint="Default: 600.">
+          <DraftField errors={errors} path="payload.timeoutSeconds" label={t('Timeout in seconds')} hint={t('Default: 600.')}>
             {(own) => (
               <input {...own} type="number" value={draft.timeoutSeconds} onChange={(event) => change({ timeoutSeconds: event.target.value })} />
             )}
@@ -221,7 +227,7 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
       {does === 'heartbeat_event' && (
         <label className="check">
           <input type="checkbox" checked={draft.wakeNow} onChange={(event) => change({ wakeNow: event.target.checked })} />
-          Wake the agent immediately
+          {t('Wake the agent immediately')}
         </label>
       )}
     </>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -67,7 +68,7 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
   };
   const start = async (job: Job): Promise<string> => {
     await client.call('cron.run', { jobName: job.id, agentId: job.agentId });
-    return `Started ${job.name}.`;
+    return t('Started {name}.', { name: job.name });
   };
   const pause = async (job: Job, paused: boolean): Promise<string> => {
     await client.call('cron.update', { jobId: job.id, paused });
@@ -98,7 +99,7 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
     <>
       <div className="toolbar">
         <fieldset className="chips">
-          <legend className="visually-hidden">Length of the timeline</legend>
+          <legend className="visually-hidden">{t('Length of the timeline')}</legend>
           {spans.map(({ ms, text }) => (
             <button key={ms} type="button" className="chip" aria-pressed={ms === spanMs} onClick={() => setSpanMs(ms)}>
               {text}
@@ -108,7 +109,7 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
         <AgentFilter value={agentId} onChange={setAgentId} />
         <span className="grow" />
         <Button icon="plus" look="primary" onClick={() => setAsked('new')}>
-          New job
+          {t('New job')}
         </Button>
       </div>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
@@ -116,23 +117,25 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
       {loaded.error !== undefined && <Failure error={loaded.error} onRetry={reload} />}
       {data === undefined && loaded.loading && <Skeleton lines={5} />}
       {data?.jobs.length === 0 && (
-        <Empty title="No jobs yet">
-          <p>A job runs an agent turn, sends an event to a heartbeat, or delivers a text on a schedule.</p>
+        <Empty title={t('No jobs yet')}>
+          <p>{t('A job runs an agent turn, sends an event to a heartbeat, or delivers a text on a schedule.')}</p>
         </Empty>
       )}
       {data !== undefined && data.rows.length > 0 && <TimeLine rows={data.rows} nowMs={data.nowMs} spanMs={data.spanMs} />}
       {data !== undefined && data.jobs.length > 0 && (
         <>
-          {listOf('Jobs', authored)}
+          {listOf(t('Jobs'), authored)}
           {builtIn.length > 0 && (
             <details open={authored.length === 0}>
               <summary className="hint">{plural(builtIn.length, 'built-in job')}</summary>
-              {listOf('Built-in jobs', builtIn)}
+              {listOf(t('Built-in jobs'), builtIn)}
             </details>
           )}
         </>
       )}
-      {data !== undefined && data.total > data.jobs.length && <p className="hint">{`Showing ${data.jobs.length} of ${data.total} jobs.`}</p>}
+      {data !== undefined && data.total > data.jobs.length && (
+        <p className="hint">{t('Showing {jobs} of {total} jobs.', { jobs: data.jobs.length, total: data.total })}</p>
+      )}
       {asked !== undefined && <JobsDialog asked={asked} onClose={close} onDone={done} />}
     </>
   );
@@ -146,12 +149,12 @@ function JobsDialog({ asked, onClose, onDone }: { readonly asked: Asked; readonl
   if ('runs' in asked) return <RunsDialog job={asked.runs} onClose={onClose} />;
   return (
     <Confirm
-      title={`Delete job ${asked.remove.name}?`}
-      action="Delete"
+      title={t('Delete job {name}?', { name: asked.remove.name })}
+      action={t('Delete')}
       onClose={onClose}
-      run={async () => onDone(`${(await client.call('cron.remove', { jobId: asked.remove.id })).jobName} deleted.`)}
+      run={async () => onDone(t('{jobName} deleted.', { jobName: (await client.call('cron.remove', { jobId: asked.remove.id })).jobName }))}
     >
-      <p>Its run history is deleted too. To keep both, pause the job instead.</p>
+      <p>{t('Its run history is deleted too. To keep both, pause the job instead.')}</p>
     </Confirm>
   );
 }
@@ -159,7 +162,7 @@ function JobsDialog({ asked, onClose, onDone }: { readonly asked: Asked; readonl
 const jobColumns: readonly Column<Job>[] = [
   {
     key: 'name',
-    title: 'Job',
+    title: t('Job'),
     value: ({ name }) => name,
     draw: ({ name, payload, agentId }) => (
       <>
@@ -175,14 +178,14 @@ const jobColumns: readonly Column<Job>[] = [
   },
   {
     key: 'last',
-    title: 'Last result',
+    title: t('Last result'),
     wide: true,
     value: ({ lastRun }) => lastRun?.status ?? null,
-    draw: ({ lastRun }) => (lastRun === undefined ? <span className="hint">never ran</span> : <LastRun run={lastRun} />),
+    draw: ({ lastRun }) => (lastRun === undefined ? <span className="hint">{t('never ran')}</span> : <LastRun run={lastRun} />),
   },
   {
     key: 'duration',
-    title: 'Duration',
+    title: t('Duration'),
     align: 'right',
     descendingFirst: true,
     value: ({ lastRun }) => lastRun?.durationMs ?? null,
@@ -190,16 +193,16 @@ const jobColumns: readonly Column<Job>[] = [
   },
   {
     key: 'next',
-    title: 'Next',
+    title: t('Next'),
     value: nextRunOf,
     draw: (job) => {
       const next = nextRunOf(job);
-      return next === null ? <span className="hint">none</span> : <When atMs={next} />;
+      return next === null ? <span className="hint">{t('none')}</span> : <When atMs={next} />;
     },
   },
   {
     key: 'schedule',
-    title: 'Schedule',
+    title: t('Schedule'),
     value: ({ schedule }) => scheduleText(schedule),
     draw: ({ schedule, lifecycle }) => {
       const { text, tone } = lifecycleLabel(lifecycle);
@@ -229,25 +232,25 @@ function JobActions({ job, busy, onAsk, onRun, onPause }: JobActionsProps) {
   const isPaused = state === 'paused';
   return (
     <>
-      <Button small disabled={busy} label={`Run now: ${job.name}`} onClick={onRun}>
-        Run now
+      <Button small disabled={busy} label={t('Run now: {name}', { name: job.name })} onClick={onRun}>
+        {t('Run now')}
       </Button>
-      <Button small label={`Runs of ${job.name}`} onClick={() => onAsk({ runs: job })}>
-        Runs
+      <Button small label={t('Runs of {name}', { name: job.name })} onClick={() => onAsk({ runs: job })}>
+        {t('Runs')}
       </Button>
       {mayChange && (state === 'scheduled' || isPaused) && (
         <>
-          <Button small disabled={busy} label={`${isPaused ? 'Resume' : 'Pause'} ${job.name}`} onClick={() => onPause(!isPaused)}>
-            {isPaused ? 'Resume' : 'Pause'}
+          <Button small disabled={busy} label={`${isPaused ? t('Resume') : t('Pause')} ${job.name}`} onClick={() => onPause(!isPaused)}>
+            {isPaused ? t('Resume') : t('Pause')}
           </Button>
-          <Button small icon="edit" label={`Edit ${job.name}`} onClick={() => onAsk({ edit: job })}>
-            Edit
+          <Button small icon="edit" label={t('Edit {name}', { name: job.name })} onClick={() => onAsk({ edit: job })}>
+            {t('Edit')}
           </Button>
         </>
       )}
       {mayChange && (
-        <Button small icon="trash" label={`Delete ${job.name}`} onClick={() => onAsk({ remove: job })}>
-          Delete
+        <Button small icon="trash" label={t('Delete {name}', { name: job.name })} onClick={() => onAsk({ remove: job })}>
+          {t('Delete')}
         </Button>
       )}
     </>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { dateTime, duration } from '../../data/format.ts';
 import type { Tone } from '../../ui/parts.tsx';
@@ -9,32 +10,34 @@ export type Run = Result<'cron.runs'>['runs'][number];
 export function scheduleText(schedule: Job['schedule']): string {
   switch (schedule.kind) {
     case 'cron':
-      return `${schedule.expr} in ${schedule.tz}`;
+      return t('{expr} in {tz}', { expr: schedule.expr, tz: schedule.tz });
     case 'every':
-      return `every ${schedule.everyMs < 1000 ? `${schedule.everyMs} ms` : duration(schedule.everyMs / 1000)}`;
+      return t('every {every}', {
+        every: schedule.everyMs < 1000 ? t('{every} ms', { every: schedule.everyMs }) : duration(schedule.everyMs / 1000),
+      });
     case 'at':
-      return `once, ${dateTime(schedule.atMs)}`;
+      return t('once, {at}', { at: dateTime(schedule.atMs) });
   }
 }
 
 export function lifecycleLabel(lifecycle: Job['lifecycle']): { readonly text: string; readonly tone: Tone } {
   switch (lifecycle.state) {
     case 'scheduled':
-      return { text: 'Scheduled', tone: 'good' };
+      return { text: t('Scheduled'), tone: 'good' };
     case 'paused':
-      return lifecycle.reason === 'operator' ? { text: 'Paused', tone: 'warn' } : { text: 'Paused: provider failures', tone: 'bad' };
+      return lifecycle.reason === 'operator' ? { text: t('Paused'), tone: 'warn' } : { text: t('Paused: provider failures'), tone: 'bad' };
     case 'one_shot_claimed':
-      return { text: 'Running', tone: 'accent' };
+      return { text: t('Running'), tone: 'accent' };
     case 'one_shot_terminal':
-      return { text: 'Done', tone: 'neutral' };
+      return { text: t('Done'), tone: 'neutral' };
   }
 }
 
 export const payloadNames: Readonly<Record<Job['payload']['kind'], string>> = {
-  agent_turn: 'Turn',
-  heartbeat_event: 'Heartbeat event',
-  delivery: 'Delivery',
-  internal_action: 'Built-in task',
+  agent_turn: t('Turn'),
+  heartbeat_event: t('Heartbeat event'),
+  delivery: t('Delivery'),
+  internal_action: t('Built-in task'),
 };
 
 export function payloadText(payload: Job['payload']): string {
@@ -59,9 +62,9 @@ export const runTones: Readonly<Record<Run['status'], Tone>> = {
 };
 
 export const gateLabels: Readonly<Record<NonNullable<Run['wakeGate']>['outcome'], string>> = {
-  woke: 'work to do',
-  skipped: 'nothing to do',
-  failed_open: 'no decision, so the run took place',
+  woke: t('work to do'),
+  skipped: t('nothing to do'),
+  failed_open: t('no decision, so the run took place'),
 };
 
 export function nextRunOf({ lifecycle }: Job): number | null {

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { errorOf } from '../../data/field-errors.ts';
 import { DraftField } from '../../ui/draft-field.tsx';
 import { Field } from '../../ui/parts.tsx';
@@ -5,8 +6,8 @@ import type { DraftFieldProps } from './draft-props.ts';
 import { continuations, profiles, retentions } from './job-draft.ts';
 
 const continuationLabels: Readonly<Record<(typeof continuations)[number], string>> = {
-  heartbeat_excerpt: 'as an excerpt to the next heartbeat',
-  origin_history: 'to the conversation of the delivery',
+  heartbeat_excerpt: t('as an excerpt to the next heartbeat'),
+  origin_history: t('to the conversation of the delivery'),
 };
 const paths = ['sessionPolicy', 'continuationMode', 'deliveryTarget', 'wakeGate', 'cacheRetention', 'toolPolicy', 'maxConsecutiveDependencyErrors'];
 
@@ -16,7 +17,7 @@ export function PolicyFields(props: DraftFieldProps) {
   const isTurn = props.draft.does === 'agent_turn';
   return (
     <details className="part" {...(wrong && { open: true })}>
-      <summary>Options</summary>
+      <summary>{t('Options')}</summary>
       <div className="schema-fields">
         {isTurn && <TurnFields {...props} />}
         <AfterwardsFields {...props} />
@@ -31,13 +32,13 @@ export function PolicyFields(props: DraftFieldProps) {
 function TurnFields({ draft, change, errors }: DraftFieldProps) {
   return (
     <>
-      <DraftField errors={errors} path="sessionPolicy" label="Earlier runs in context" hint="1 to 20. Leave empty for none.">
+      <DraftField errors={errors} path="sessionPolicy" label={t('Earlier runs in context')} hint={t('1 to 20. Leave empty for none.')}>
         {(own) => <input {...own} type="number" value={draft.history} onChange={(event) => change({ history: event.target.value })} />}
       </DraftField>
-      <DraftField errors={errors} path="toolPolicy.profile" label="Tools" hint="Limited to the agent's tools.">
+      <DraftField errors={errors} path="toolPolicy.profile" label={t('Tools')} hint={t("Limited to the agent's tools.")}>
         {(own) => (
           <select {...own} value={draft.profile} onChange={(event) => change({ profile: profiles.find((one) => one === event.target.value) ?? '' })}>
-            <option value="">the agent's tools</option>
+            <option value="">{t("the agent's tools")}</option>
             {profiles.map((one) => (
               <option key={one}>{one}</option>
             ))}
@@ -46,22 +47,22 @@ function TurnFields({ draft, change, errors }: DraftFieldProps) {
       </DraftField>
       {draft.profile !== '' && (
         <>
-          <DraftField errors={errors} path="toolPolicy.allow" label="Also allow">
+          <DraftField errors={errors} path="toolPolicy.allow" label={t('Also allow')}>
             {(own) => <input {...own} value={draft.allow} onChange={(event) => change({ allow: event.target.value })} />}
           </DraftField>
-          <DraftField errors={errors} path="toolPolicy.deny" label="Deny">
+          <DraftField errors={errors} path="toolPolicy.deny" label={t('Deny')}>
             {(own) => <input {...own} value={draft.deny} onChange={(event) => change({ deny: event.target.value })} />}
           </DraftField>
         </>
       )}
-      <DraftField errors={errors} path="cacheRetention" label="Provider prompt cache">
+      <DraftField errors={errors} path="cacheRetention" label={t('Provider prompt cache')}>
         {(own) => (
           <select
             {...own}
             value={draft.retention}
             onChange={(event) => change({ retention: retentions.find((one) => one === event.target.value) ?? '' })}
           >
-            <option value="">the agent's setting</option>
+            <option value="">{t("the agent's setting")}</option>
             {retentions.map((one) => (
               <option key={one}>{one}</option>
             ))}
@@ -76,14 +77,14 @@ function TurnFields({ draft, change, errors }: DraftFieldProps) {
 function AfterwardsFields({ draft, change, errors }: DraftFieldProps) {
   return (
     <>
-      <DraftField errors={errors} path="continuationMode" label="Also send the result">
+      <DraftField errors={errors} path="continuationMode" label={t('Also send the result')}>
         {(own) => (
           <select
             {...own}
             value={draft.continuation}
             onChange={(event) => change({ continuation: continuations.find((one) => one === event.target.value) ?? '' })}
           >
-            <option value="">nowhere else</option>
+            <option value="">{t('nowhere else')}</option>
             {continuations.map((one) => (
               <option key={one} value={one}>
                 {continuationLabels[one]}
@@ -95,8 +96,8 @@ function AfterwardsFields({ draft, change, errors }: DraftFieldProps) {
       <DraftField
         errors={errors}
         path="maxConsecutiveDependencyErrors"
-        label="Pause after consecutive provider failures"
-        hint="0: never. Leave empty to use the configured limit."
+        label={t('Pause after consecutive provider failures')}
+        hint={t('0: never. Leave empty to use the configured limit.')}
       >
         {(own) => <input {...own} type="number" value={draft.maxErrors} onChange={(event) => change({ maxErrors: event.target.value })} />}
       </DraftField>
@@ -110,8 +111,8 @@ function DeliveryTargetField({ draft, change, errors }: DraftFieldProps) {
     <DraftField
       errors={errors}
       path="deliveryTarget"
-      label="Delivery target as JSON"
-      hint="{conversation: {conversationScope, conversationRef}, destinationEndpoint}; see session.list. Default: your inbox."
+      label={t('Delivery target as JSON')}
+      hint={t('{conversation: {conversationScope, conversationRef}, destinationEndpoint}; see session.list. Default: your inbox.')}
     >
       {(own) => (
         <textarea
@@ -133,8 +134,8 @@ function WakeGateFields({ draft, change, errors }: DraftFieldProps) {
       <DraftField
         errors={errors}
         path="wakeGate"
-        label="Wake gate: script that decides whether a turn is needed"
-        hint="Runs in a sandbox. Leave empty to call the model on every run."
+        label={t('Wake gate: script that decides whether a turn is needed')}
+        hint={t('Runs in a sandbox. Leave empty to call the model on every run.')}
       >
         {(own) => (
           <textarea
@@ -149,15 +150,15 @@ function WakeGateFields({ draft, change, errors }: DraftFieldProps) {
       </DraftField>
       {draft.script.trim() !== '' && (
         <div className="field-pair">
-          <Field label="Language">
+          <Field label={t('Language')}>
             {(id) => (
               <select id={id} value={draft.language} onChange={(event) => change({ language: event.target.value === 'ts' ? 'ts' : 'js' })}>
-                <option value="js">JavaScript</option>
-                <option value="ts">TypeScript</option>
+                <option value="js">{t('JavaScript')}</option>
+                <option value="ts">{t('TypeScript')}</option>
               </select>
             )}
           </Field>
-          <Field label="Script timeout in seconds">
+          <Field label={t('Script timeout in seconds')}>
             {(id) => (
               <input
                 id={id}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -30,11 +31,11 @@ export function usePreview(draft: JobDraft): Preview {
 export function PreviewList({ preview, hasTurns }: { readonly preview: Preview; readonly hasTurns: boolean }) {
   const { timesMs, runsPerHour = 0, costPerHourUsd = null } = preview.data ?? {};
   return (
-    <section className="preview" aria-label="Next runs">
-      <h3>Next runs, in the browser's time zone</h3>
+    <section className="preview" aria-label={t('Next runs')}>
+      <h3>{t("Next runs, in the browser's time zone")}</h3>
       <div role="status" aria-live="polite">
-        {timesMs?.length === 0 && <p className="hint">This schedule never runs.</p>}
-        {preview.error !== undefined && <p className="hint">None: the schedule is invalid.</p>}
+        {timesMs?.length === 0 && <p className="hint">{t('This schedule never runs.')}</p>}
+        {preview.error !== undefined && <p className="hint">{t('None: the schedule is invalid.')}</p>}
         <ol>
           {timesMs?.map((atMs) => (
             <li key={atMs}>
@@ -44,7 +45,10 @@ export function PreviewList({ preview, hasTurns }: { readonly preview: Preview; 
         </ol>
         {hasTurns && runsPerHour > 0 && costPerHourUsd !== null && (
           <p className="hint">
-            About {money(costPerHourUsd)} per hour, based on this agent's recent turns ({runsPerHour.toPrecision(2)} runs per hour).
+            {tx("About {costPerHourUsd} per hour, based on this agent's recent turns ({toPrecision} runs per hour).", {
+              costPerHourUsd: money(costPerHourUsd),
+              toPrecision: runsPerHour.toPrecision(2),
+            })}
           </p>
         )}
       </div>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime, duration } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -21,19 +22,19 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
     },
   );
   return (
-    <Dialog title={`Runs of ${job.name}`} onClose={onClose} wide>
+    <Dialog title={t('Runs of {name}', { name: job.name })} onClose={onClose} wide>
       <div className="dialog-body">
         <div className="toolbar">
-          <p className="hint">{`Showing the newest ${shown}.`}</p>
+          <p className="hint">{t('Showing the newest {shown}.', { shown })}</p>
           <span className="grow" />
           <Button small icon="retry" onClick={found.reload}>
-            Refresh
+            {t('Refresh')}
           </Button>
         </div>
         {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
         {found.data === undefined && found.loading && <Skeleton lines={5} />}
-        {found.data?.runs.length === 0 && <Empty title="No runs yet" />}
-        <ul className="history" aria-label="Runs">
+        {found.data?.runs.length === 0 && <Empty title={t('No runs yet')} />}
+        <ul className="history" aria-label={t('Runs')}>
           {found.data?.runs.map((run) => (
             <RunRow key={run.executionId} run={run} />
           ))}
@@ -69,9 +70,11 @@ function RunRow({ run }: { readonly run: Run }) {
           {dateTime(scheduledForMs)}
         </time>
         <span>{trigger}</span>
-        {durationMs !== undefined && <span>{durationMs < 1000 ? `${durationMs} ms` : duration(durationMs / 1000)}</span>}
+        {durationMs !== undefined && <span>{durationMs < 1000 ? t('{duration} ms', { duration: durationMs }) : duration(durationMs / 1000)}</span>}
         {deliveryStatus !== 'not_requested' && (
-          <span>{`delivery ${run.deliveryPending === true ? 'pending' : deliveryStatus.replaceAll('_', ' ')}`}</span>
+          <span>
+            {t('delivery {deliveryStatus}', { deliveryStatus: run.deliveryPending === true ? t('pending') : deliveryStatus.replaceAll('_', ' ') })}
+          </span>
         )}
         {errorKind !== undefined && <span className="mono">{errorKind}</span>}
         {run.workKind === 'agent_turn' && <TraceLink reference={run.rootRunId} />}
@@ -81,9 +84,9 @@ function RunRow({ run }: { readonly run: Run }) {
       {cause !== undefined && <p dir="auto">{cause}</p>}
       {wakeGate !== undefined && (
         <details>
-          <summary>{`Wake gate: ${gateLabels[wakeGate.outcome]}`}</summary>
+          <summary>{t('Wake gate: {gateLabels}', { gateLabels: gateLabels[wakeGate.outcome] })}</summary>
           {wakeGate.reason !== undefined && <p>{wakeGate.reason}</p>}
-          <pre className="raw-text">{wakeGate.logs ?? 'No output.'}</pre>
+          <pre className="raw-text">{wakeGate.logs ?? t('No output.')}</pre>
         </details>
       )}
       {counters !== undefined && counters.length > 0 && (

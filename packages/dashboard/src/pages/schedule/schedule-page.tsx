@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import { AdminOnly, Empty, Page } from '../../ui/parts.tsx';
 import { ExecutionTabs } from '../../ui/execution-tabs.tsx';
@@ -8,16 +9,16 @@ import { JobsTab } from './jobs-tab.tsx';
 /** Scheduled work of agents: jobs at `/schedule`, the runs of one at `/schedule/<job id>`, heartbeats at `/schedule/heartbeats`. */
 export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
-  if (rest === 'heartbeats' && !admin) return <AdminOnly title="Schedule" />;
+  if (rest === 'heartbeats' && !admin) return <AdminOnly title={t('Schedule')} />;
   return (
-    <Page wide help="schedule" title="Schedule" lead="What agents do automatically, and when.">
+    <Page wide help="schedule" title={t('Schedule')} lead={t('What agents do automatically, and when.')}>
       <ExecutionTabs current="/schedule" />
       {admin && (
         <Tabs
-          label="Schedule sections"
+          label={t('Schedule sections')}
           tabs={[
-            { to: '/schedule', name: 'Jobs', current: rest !== 'heartbeats' },
-            { to: '/schedule/heartbeats', name: 'Heartbeats', current: rest === 'heartbeats' },
+            { to: '/schedule', name: t('Jobs'), current: rest !== 'heartbeats' },
+            { to: '/schedule/heartbeats', name: t('Heartbeats'), current: rest === 'heartbeats' },
           ]}
         />
       )}
@@ -26,7 +27,7 @@ export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
       ) : rest === 'heartbeats' ? (
         <HeartbeatsTab />
       ) : (
-        <Empty title="No such tab" />
+        <Empty title={t('No such tab')} />
       )}
     </Page>
   );

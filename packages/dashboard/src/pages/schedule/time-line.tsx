@@ -1,3 +1,5 @@
+import { t } from '../../language.ts';
+import { locale } from '../../language.ts';
 import { useRef } from 'react';
 import { dateTime } from '../../data/format.ts';
 import { useWidth } from '../../ui/charts/use-width.ts';
@@ -13,8 +15,8 @@ const labelPx = 74;
 const listed = 100;
 
 export const spans = [
-  { ms: dayMs, text: '24 hours' },
-  { ms: 7 * dayMs, text: '7 days' },
+  { ms: dayMs, text: t('24 hours') },
+  { ms: 7 * dayMs, text: t('7 days') },
 ] as const;
 
 /** Shows upcoming runs of all jobs on an axis and as a list, in the browser's time zone. */
@@ -27,7 +29,7 @@ export function TimeLine({ rows, nowMs, spanMs }: { readonly rows: readonly JobR
   return (
     <figure className="chart time-line">
       <figcaption>
-        <span className="chart-title">Next runs</span>
+        <span className="chart-title">{t('Next runs')}</span>
       </figcaption>
       {/* The list below has the same content as text. */}
       <div ref={box} className="chart-box" aria-hidden="true">
@@ -67,9 +69,9 @@ export function TimeLine({ rows, nowMs, spanMs }: { readonly rows: readonly JobR
         </svg>
       </div>
       <details className="chart-table">
-        <summary>As a list</summary>
-        <div className="time-line-list" tabIndex={0} role="region" aria-label="Next runs, as a list">
-          <ol aria-label="Next runs">
+        <summary>{t('As a list')}</summary>
+        <div className="time-line-list" tabIndex={0} role="region" aria-label={t('Next runs, as a list')}>
+          <ol aria-label={t('Next runs')}>
             {list.slice(0, listed).map(({ job, atMs }) => (
               <li key={`${job.id} ${atMs}`}>
                 <time dateTime={new Date(atMs).toISOString()}>{dateTime(atMs)}</time> <span dir="auto">{job.name}</span>
@@ -78,7 +80,7 @@ export function TimeLine({ rows, nowMs, spanMs }: { readonly rows: readonly JobR
           </ol>
         </div>
         {(list.length > listed || rows.some(({ moreFromMs }) => moreFromMs !== undefined)) && (
-          <p className="hint">There are more runs in this period.</p>
+          <p className="hint">{t('There are more runs in this period.')}</p>
         )}
       </details>
     </figure>
@@ -109,9 +111,7 @@ function ticksOf(nowMs: number, spanMs: number, most: number): Tick[] {
     if (atMs >= nowMs)
       ticks.push({
         atMs,
-        label: isDay
-          ? at.toLocaleTimeString(undefined, { timeStyle: 'short' })
-          : at.toLocaleDateString(undefined, { weekday: 'short', day: 'numeric' }),
+        label: isDay ? at.toLocaleTimeString(locale, { timeStyle: 'short' }) : at.toLocaleDateString(locale, { weekday: 'short', day: 'numeric' }),
       });
   }
 }

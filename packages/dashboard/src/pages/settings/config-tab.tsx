@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import { navigate } from '../../router.ts';
@@ -78,8 +79,8 @@ export function ConfigTab({
     <SettingFormContext value={draft.form}>
       <div className="settings" ref={top}>
         <div className="settings-side">
-          <SearchField label="Search settings" hint="Search settings" value={query} onChange={setQuery} />
-          <nav className="settings-nav" aria-label="Sections">
+          <SearchField label={t('Search settings')} hint={t('Search settings')} value={query} onChange={setQuery} />
+          <nav className="settings-nav" aria-label={t('Sections')}>
             {groups.map((group) => (
               <div key={group.title}>
                 <p className="settings-nav-title">{group.title}</p>
@@ -92,9 +93,9 @@ export function ConfigTab({
                     onFollow={() => setQuery('')}
                   >
                     {title}
-                    {changed.has(id) && <span className="dot accent" role="img" aria-label="changed" />}
+                    {changed.has(id) && <span className="dot accent" role="img" aria-label={t('changed')} />}
                     {[...errors.keys()].some((one) => one === id || one.startsWith(`${id}.`)) && (
-                      <span className="dot bad" role="img" aria-label="has errors" />
+                      <span className="dot bad" role="img" aria-label={t('has errors')} />
                     )}
                   </PageLink>
                 ))}
@@ -103,7 +104,7 @@ export function ConfigTab({
           </nav>
           <select
             className="settings-select"
-            aria-label="Section"
+            aria-label={t('Section')}
             value={current?.id ?? ''}
             onChange={({ target: { value } }) => {
               setQuery('');
@@ -115,7 +116,7 @@ export function ConfigTab({
                 {group.sections.map(({ id, title }) => (
                   <option key={id} value={id}>
                     {title}
-                    {changed.has(id) ? ' (changed)' : ''}
+                    {changed.has(id) ? ` ${t('(changed)')}` : ''}
                   </option>
                 ))}
               </optgroup>
@@ -126,7 +127,7 @@ export function ConfigTab({
           {query !== '' ? (
             <SearchResults query={deferred} findable={findable} config={config} draft={draft} errors={errors} onShow={show} />
           ) : current === undefined ? (
-            <Empty title="No settings" />
+            <Empty title={t('No settings')} />
           ) : current.shape.kind === 'object' || current.shape.kind === 'record' ? (
             <SectionView
               key={current.id}

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -12,8 +13,8 @@ import type { Config } from '../../data/use-config.ts';
 export type Version = Result<'config.history'>['entries'][number];
 
 const origins: Readonly<Record<Version['from'], string>> = {
-  rpc: 'over the network',
-  cli: 'command line',
+  rpc: t('over the network'),
+  cli: t('command line'),
   file: 'file',
   rollback: 'rollback',
   agents: 'agents',
@@ -40,9 +41,9 @@ export function HistoryTab({ config: { digest } }: { readonly config: Config }) 
       <div role="status">{restored !== undefined && <Notice tone="good">{restored}</Notice>}</div>
       {loaded.error !== undefined && <Failure error={loaded.error} onRetry={loaded.reload} />}
       {loaded.data === undefined && loaded.loading && <Skeleton lines={8} />}
-      {loaded.data?.length === 0 && <Empty title="No versions" />}
+      {loaded.data?.length === 0 && <Empty title={t('No versions')} />}
       {versions.length > 0 && (
-        <ul className="rows" aria-label="Versions of config.yaml">
+        <ul className="rows" aria-label={t('Versions of config.yaml')}>
           {versions.slice(0, limit).map((version, index) => (
             <li key={version.version} className="row">
               <div className="row-main">
@@ -50,19 +51,24 @@ export function HistoryTab({ config: { digest } }: { readonly config: Config }) 
                   {version.message}
                 </button>
                 <p className="facts-line">
-                  <span>Version {version.version}</span>
+                  <span>{tx('Version {version}', { version: version.version })}</span>
                   <span title={dateTime(version.timestamp)}>{ago(version.timestamp)}</span>
                   <span>{version.metadata.user}</span>
                 </p>
               </div>
               <div className="row-facts">
-                {index === 0 && <Badge tone="accent">current</Badge>}
+                {index === 0 && <Badge tone="accent">{t('current')}</Badge>}
                 <Badge>{origins[version.from]}</Badge>
               </div>
               <div className="row-actions">
                 {index > 0 && (
-                  <Button small look="quiet" label={`Roll back to version ${version.version}`} onClick={() => setRestoring(version)}>
-                    Roll back
+                  <Button
+                    small
+                    look="quiet"
+                    label={t('Roll back to version {version}', { version: version.version })}
+                    onClick={() => setRestoring(version)}
+                  >
+                    {t('Roll back')}
                   </Button>
                 )}
               </div>
@@ -70,7 +76,7 @@ export function HistoryTab({ config: { digest } }: { readonly config: Config }) 
           ))}
         </ul>
       )}
-      {versions.length > limit && <Button onClick={() => setLimit(Math.min(mostVersions, limit + pageSize))}>Show earlier versions</Button>}
+      {versions.length > limit && <Button onClick={() => setLimit(Math.min(mostVersions, limit + pageSize))}>{t('Show earlier versions')}</Button>}
       {shown !== undefined && (
         <VersionDialog
           version={shown}
@@ -113,7 +119,7 @@ function VersionDialog({
     return (await client.call('config.diff', params, { signal })).diff;
   });
   return (
-    <Dialog title={`Version ${version.version}`} onClose={onClose} wide>
+    <Dialog title={t('Version {version}', { version: version.version })} onClose={onClose} wide>
       <div className="dialog-body">
         <p className="facts-line">
           <span>{version.message}</span>
@@ -122,19 +128,21 @@ function VersionDialog({
           <span>{origins[version.from]}</span>
         </p>
         {!isNewest && earlier !== undefined && (
-          <div className="chips" role="group" aria-label="Compare">
+          <div className="chips" role="group" aria-label={t('Compare')}>
             <button type="button" className="chip" aria-pressed={!isNow} onClick={() => setNow(false)}>
-              What it changed
+              {t('What it changed')}
             </button>
             <button type="button" className="chip" aria-pressed={isNow} onClick={() => setNow(true)}>
-              Changes since then
+              {t('Changes since then')}
             </button>
           </div>
         )}
         {loaded.error !== undefined && <Failure error={loaded.error} onRetry={loaded.reload} />}
         {loaded.data === undefined && loaded.loading && <Skeleton lines={6} />}
-        {loaded.data === '' && <p className="hint">No difference.</p>}
-        {loaded.data !== undefined && loaded.data !== '' && <GitDiffView text={loaded.data} label={`Changes of version ${version.version}`} />}
+        {loaded.data === '' && <p className="hint">{t('No difference.')}</p>}
+        {loaded.data !== undefined && loaded.data !== '' && (
+          <GitDiffView text={loaded.data} label={t('Changes of version {version}', { version: version.version })} />
+        )}
       </div>
     </Dialog>
   );
@@ -160,43 +168,47 @@ function RollbackDialog({
   const restore = async (): Promise<void> => {
     const { restart, version: number } = await client.call('config.rollback', { sha: version.sha, ...(guarded.length > 0 && { confirm: true }) });
     onDone(
-      `Version ${version.version} is back, as version ${number}.${restart.length === 0 ? '' : ` In force after a restart: ${restart.join(', ')}.`}`,
+      t('Version {version} is back, as version {number}.{restart}', {
+        version: version.version,
+        number,
+        restart: restart.length === 0 ? '' : ` ${t('In force after a restart: {restart}.', { restart: restart.join(', ') })}`,
+      }),
     );
   };
   return (
-    <Dialog title={`Roll back to version ${version.version}?`} onClose={onClose} wide>
+    <Dialog title={t('Roll back to version {version}?', { version: version.version })} onClose={onClose} wide>
       <div className="dialog-body">
-        <p>config.yaml becomes again what it was {ago(version.timestamp)}, byte for byte. Nothing is lost: it is a new version of the history.</p>
+        <p>
+          {tx('config.yaml becomes again what it was {timestamp}, byte for byte. Nothing is lost: it is a new version of the history.', {
+            timestamp: ago(version.timestamp),
+          })}
+        </p>
         {preview.error !== undefined && <Failure error={preview.error} onRetry={preview.reload} />}
         {preview.data === undefined && preview.loading && <Skeleton lines={5} />}
         {preview.data !== undefined && (
           <>
             {preview.data.restart.length > 0 && (
-              <p>
-                After a restart: <span className="mono">{preview.data.restart.join(', ')}</span>
-              </p>
+              <p>{tx('After a restart: {span}', { span: <span className="mono">{preview.data.restart.join(', ')}</span> })}</p>
             )}
             {(preview.data.diff ?? '') === '' ? (
-              <p className="hint">No difference.</p>
+              <p className="hint">{t('No difference.')}</p>
             ) : (
-              <GitDiffView text={preview.data.diff ?? ''} label="Changes of config.yaml" />
+              <GitDiffView text={preview.data.diff ?? ''} label={t('Changes of config.yaml')} />
             )}
           </>
         )}
         {guarded.length > 0 && (
           <label className="check guarded">
             <input type="checkbox" checked={isConfirmed} onChange={({ target }) => setConfirmed(target.checked)} />
-            <span>
-              I confirm the change of protected keys: <span className="mono">{guarded.join(', ')}</span>
-            </span>
+            <span>{tx('I confirm the change of protected keys: {span}', { span: <span className="mono">{guarded.join(', ')}</span> })}</span>
           </label>
         )}
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="primary" disabled={busy || preview.data === undefined || (guarded.length > 0 && !isConfirmed)} onClick={() => run(restore)}>
-          {busy ? 'Working…' : 'Roll back'}
+          {busy ? t('Working…') : t('Roll back')}
         </Button>
       </footer>
     </Dialog>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useId } from 'react';
 import { DraftError, errorOf, type FieldErrors } from '../../data/field-errors.ts';
@@ -73,8 +74,8 @@ export function ModelRows({
     onChange(models.map((model, index) => (index === at ? { ...model, ...part } : model)));
   return (
     <fieldset className="model-rows">
-      <legend>Models and prices</legend>
-      <p className="hint">Only what differs from the list of the provider and the built-in prices; prices in US dollars per million tokens.</p>
+      <legend>{t('Models and prices')}</legend>
+      <p className="hint">{t('Only what differs from the list of the provider and the built-in prices; prices in US dollars per million tokens.')}</p>
       <datalist id={listId}>
         {suggestions.map((one) => (
           <option key={one} value={one} />
@@ -82,10 +83,10 @@ export function ModelRows({
       </datalist>
       {models.map((model, index) => {
         const message = errorOf(errors, `models[${index}]`);
-        const name = model.id === '' ? `model ${index + 1}` : model.id;
+        const name = model.id === '' ? t('model {index}', { index: index + 1 }) : model.id;
         const cell = (part: 'contextWindow' | 'input' | 'output', label: string, placeholder: string) => (
           <input
-            aria-label={`${label} of ${name}`}
+            aria-label={t('{label} of {name}', { label, name })}
             inputMode="decimal"
             placeholder={placeholder}
             value={model[part]}
@@ -96,26 +97,26 @@ export function ModelRows({
           <div key={model.key}>
             <div className="model-row">
               <input
-                aria-label={`Name of model ${index + 1}`}
+                aria-label={t('Name of model {index}', { index: index + 1 })}
                 className="mono"
                 list={listId}
-                placeholder="Model"
+                placeholder={t('Model')}
                 spellCheck={false}
                 autoComplete="off"
                 value={model.id}
                 onChange={({ target }) => change(index, { id: target.value })}
               />
-              {cell('contextWindow', 'Context', 'Context')}
-              {cell('input', 'Input price', 'Input $')}
-              {cell('output', 'Output price', 'Output $')}
-              <IconButton icon="trash" label={`Remove ${name}`} onClick={() => onChange(models.toSpliced(index, 1))} />
+              {cell('contextWindow', t('Context'), t('Context'))}
+              {cell('input', t('Input price'), t('Input $'))}
+              {cell('output', t('Output price'), t('Output $'))}
+              <IconButton icon="trash" label={t('Remove {name}', { name })} onClick={() => onChange(models.toSpliced(index, 1))} />
             </div>
             {message !== undefined && <p className="field-error">{message}</p>}
           </div>
         );
       })}
       <Button small icon="plus" onClick={() => onChange([...models, { key: nextKey++, id: '', contextWindow: '', input: '', output: '', rest: {} }])}>
-        Add a model
+        {t('Add a model')}
       </Button>
     </fieldset>
   );

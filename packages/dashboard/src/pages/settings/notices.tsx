@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { RestartNow } from '../../restart-now.tsx';
 import { ChangeList } from '../../ui/change-list.tsx';
 import { PageLink } from '../../ui/link.tsx';
@@ -13,18 +14,23 @@ export function SettingsNotices({ config: { fault, restartNeeded }, draft }: { r
         <Notice tone="bad">
           <div>
             <p>
-              <strong>config.yaml can't be used as it is now; an earlier configuration is in force.</strong> Nothing can be changed until the file is
-              repaired by hand, or replaced by an earlier version under <PageLink to="/settings/history">History</PageLink>.
+              {tx('{name} Nothing can be changed until the file is repaired by hand, or replaced by an earlier version under {link}.', {
+                name: <strong>{t("config.yaml can't be used as it is now; an earlier configuration is in force.")}</strong>,
+                link: <PageLink to="/settings/history">{t('History')}</PageLink>,
+              })}
             </p>
             <p className="fault">{fault}</p>
           </div>
         </Notice>
       )}
       {restartNeeded.length > 0 && (
-        <div className="notice warn" role="status" aria-label="Restart needed">
+        <div className="notice warn" role="status" aria-label={t('Restart needed')}>
           <div>
             <p>
-              <strong>A restart is needed.</strong> Saved, and not in force yet: {restartNeeded.join(', ')}. Running turns are completed first.
+              {tx('{name} Saved, and not in force yet: {restartNeeded}. Running turns are completed first.', {
+                name: <strong>{t('A restart is needed.')}</strong>,
+                restartNeeded: restartNeeded.join(', '),
+              })}
             </p>
           </div>
           <RestartNow />
@@ -34,12 +40,14 @@ export function SettingsNotices({ config: { fault, restartNeeded }, draft }: { r
         <div className="notice warn" role="alert">
           <div className="meanwhile">
             <p>
-              <strong>config.yaml has changed meanwhile.</strong> Your changes are kept, and would be made in the new version.
+              {tx('{name} Your changes are kept, and would be made in the new version.', {
+                name: <strong>{t('config.yaml has changed meanwhile.')}</strong>,
+              })}
             </p>
             <ChangeList changes={draft.meanwhile} />
           </div>
           <Button small onClick={draft.dismissMeanwhile}>
-            Dismiss
+            {t('Dismiss')}
           </Button>
         </div>
       )}

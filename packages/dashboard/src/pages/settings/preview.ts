@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { plural } from '../../data/format.ts';
@@ -17,7 +18,9 @@ export function toWire(changes: readonly Change[]): { path: string; value: unkno
 
 /** Says when changes would be in force. */
 export function outlookOf({ changed, restart }: Preview): string {
-  if (changed.length === 0) return 'Only the text of config.yaml changes';
-  if (restart.length === 0) return 'In force as soon as it is saved';
-  return restart.length === changed.length ? 'In force after a restart' : `${plural(restart.length, 'of them needs', 'of them need')} a restart`;
+  if (changed.length === 0) return t('Only the text of config.yaml changes');
+  if (restart.length === 0) return t('In force as soon as it is saved');
+  return restart.length === changed.length
+    ? t('In force after a restart')
+    : t('{need} a restart', { need: plural(restart.length, 'of them needs', 'of them need') });
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -11,11 +12,11 @@ type Key = ProviderState['keys'][number];
 
 const sources: Readonly<Record<ProviderState['source'], string>> = {
   config: 'config.yaml',
-  environment: 'found in the environment',
-  local_server: 'found on this machine',
+  environment: t('found in the environment'),
+  local_server: t('found on this machine'),
 };
-const keySources: Readonly<Record<Key['from'], string>> = { environment: 'environment', store: 'secret store', file: 'written in config.yaml' };
-const priceSources = { config: 'config.yaml', listed: 'the provider', built_in: 'built in', local: 'free' } as const;
+const keySources: Readonly<Record<Key['from'], string>> = { environment: 'environment', store: t('secret store'), file: t('written in config.yaml') };
+const priceSources = { config: 'config.yaml', listed: t('the provider'), built_in: t('built in'), local: 'free' } as const;
 /** Models rendered at once. */
 const pageSize = 50;
 
@@ -40,32 +41,32 @@ export function ProviderCard({
         setTest(await client.call('providers.test', { provider: name, ...(key !== undefined && { key }) }));
         onChanged();
       },
-      `test ${key ?? ''}`,
+      t('test {key}', { key: key ?? '' }),
     );
   return (
-    <section className="provider" aria-label={`Provider ${name}`}>
+    <section className="provider" aria-label={t('Provider {name}', { name })}>
       <header>
         <h2>{name}</h2>
         <ProviderBadge state={{ provider: name, ...provider }} />
         <span className="hint">{provider.type}</span>
         <Badge>{sources[provider.source]}</Badge>
         <span className="grow" />
-        <Button small disabled={running !== undefined} onClick={() => tryIt()} label={`Test ${name}`}>
-          {running === 'test ' ? 'Testing…' : 'Test'}
+        <Button small disabled={running !== undefined} onClick={() => tryIt()} label={t('Test {name}', { name })}>
+          {running === 'test ' ? t('Testing…') : t('Test')}
         </Button>
-        <IconButton icon="edit" label={`Change ${name}`} onClick={onEdit} />
-        {provider.source === 'config' && <IconButton icon="trash" label={`Remove ${name}`} onClick={onRemove} />}
+        <IconButton icon="edit" label={t('Change {name}', { name })} onClick={onEdit} />
+        {provider.source === 'config' && <IconButton icon="trash" label={t('Remove {name}', { name })} onClick={onRemove} />}
       </header>
       <ProviderTrouble state={{ provider: name, ...provider }} onChanged={onChanged} />
       {error !== undefined && <Failure error={error} />}
       <div role="status">{test !== undefined && running === undefined && <TestOutcome test={test} />}</div>
       <dl className="facts">
-        <dt>Address</dt>
+        <dt>{t('Address')}</dt>
         <dd className="mono">{provider.baseUrl}</dd>
-        <dt>{provider.keys.length > 1 ? 'Keys' : 'Key'}</dt>
+        <dt>{provider.keys.length > 1 ? t('Keys') : t('Key')}</dt>
         <dd>
           {provider.keys.length === 0
-            ? 'none'
+            ? t('none')
             : provider.keys.map((key) => (
                 <div key={key.id} className="provider-key">
                   <span className="mono">{key.name ?? key.id}</span>
@@ -73,20 +74,26 @@ export function ProviderCard({
                   {provider.keys.length > 1 && (
                     <>
                       <Badge tone={stateTones[key.state]}>
-                        {key.untilMs === undefined ? key.state : `${key.state} until ${clockTime(key.untilMs)}`}
+                        {key.untilMs === undefined ? key.state : t('{state} until {until}', { state: key.state, until: clockTime(key.untilMs) })}
                       </Badge>
-                      <Button small look="quiet" disabled={running !== undefined} onClick={() => tryIt(key.id)} label={`Test ${key.name ?? key.id}`}>
-                        {running === `test ${key.id}` ? 'Testing…' : 'Test'}
+                      <Button
+                        small
+                        look="quiet"
+                        disabled={running !== undefined}
+                        onClick={() => tryIt(key.id)}
+                        label={t('Test {name}', { name: key.name ?? key.id })}
+                      >
+                        {running === `test ${key.id}` ? t('Testing…') : t('Test')}
                       </Button>
                       {key.state !== 'ok' && (
                         <Button
                           small
                           look="quiet"
                           disabled={running !== undefined}
-                          label={`Try now: ${key.name ?? key.id}`}
+                          label={t('Try now: {name}', { name: key.name ?? key.id })}
                           onClick={() => run(() => client.call('providers.retry', { provider: name, key: key.id }).then(onChanged), 'retry')}
                         >
-                          Try now
+                          {t('Try now')}
                         </Button>
                       )}
                     </>
@@ -114,7 +121,10 @@ export function TestOutcome({ test: { verdict, message, nextStep, cause, model, 
         <p>
           <strong>{message}.</strong>{' '}
           {isGood
-            ? `Called: ${model}.${models.length > 0 ? ` It lists ${plural(models.length, 'model')}.` : ''}`
+            ? t('Called: {model}.{models}', {
+                model,
+                models: models.length > 0 ? ` ${t('It lists {models}.', { models: plural(models.length, 'model') })}` : '',
+              })
             : nextStep === undefined
               ? ''
               : `${nextStep}.`}
@@ -127,30 +137,30 @@ export function TestOutcome({ test: { verdict, message, nextStep, cause, model, 
 
 function Models({ name, models }: { readonly name: string; readonly models: ProviderState['models'] }) {
   const [limit, setLimit] = useState(pageSize);
-  if (models.length === 0) return <p className="hint">No models are known; agents name them as {name}/model.</p>;
+  if (models.length === 0) return <p className="hint">{tx('No models are known; agents name them as {name}/model.', { name })}</p>;
   return (
     <details className="provider-models">
       <summary>{plural(models.length, 'model')}</summary>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`Models of ${name}`}>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Models of {name}', { name })}>
         <table>
           <thead>
             <tr>
-              <th scope="col">Model</th>
+              <th scope="col">{t('Model')}</th>
               <th scope="col" data-align="right">
-                Input $/M
+                {t('Input $/M')}
               </th>
               <th scope="col" data-align="right">
-                Output $/M
+                {t('Output $/M')}
               </th>
-              <th scope="col">Price from</th>
+              <th scope="col">{t('Price from')}</th>
             </tr>
           </thead>
           <tbody>
             {models.slice(0, limit).map(({ modelId, cost, costSource }) => (
               <tr key={modelId}>
                 <td className="mono">{modelId}</td>
-                <td data-align="right">{cost?.input ?? 'unknown'}</td>
-                <td data-align="right">{cost?.output ?? 'unknown'}</td>
+                <td data-align="right">{cost?.input ?? t('unknown')}</td>
+                <td data-align="right">{cost?.output ?? t('unknown')}</td>
                 <td>{costSource === null ? '' : priceSources[costSource]}</td>
               </tr>
             ))}
@@ -159,7 +169,7 @@ function Models({ name, models }: { readonly name: string; readonly models: Prov
       </div>
       {models.length > limit && (
         <Button small onClick={() => setLimit(limit + pageSize)}>
-          {`Show more (${models.length - limit})`}
+          {t('Show more ({models})', { models: models.length - limit })}
         </Button>
       )}
     </details>

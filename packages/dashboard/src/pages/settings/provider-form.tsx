@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -70,10 +71,12 @@ export function ProviderForm({
       ...(models !== storedModels && { models: toModels(models) }),
     });
     const name = done.key ?? done.addedKeys?.[0];
-    onDone(`${provider === undefined ? 'Added' : 'Changed'} ${shownId}.${name === undefined ? '' : ` Its key is stored as ${name}.`}`);
+    onDone(
+      `${provider === undefined ? t('Added') : t('Changed')} ${shownId}.${name === undefined ? '' : ` ${t('Its key is stored as {name}.', { name })}`}`,
+    );
   };
   return (
-    <Dialog title={provider === undefined ? 'Add a provider' : `Change ${provider.provider}`} onClose={onClose} wide>
+    <Dialog title={provider === undefined ? t('Add a provider') : t('Change {provider}', { provider: provider.provider })} onClose={onClose} wide>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -82,7 +85,7 @@ export function ProviderForm({
       >
         <div className="dialog-body">
           <div className="field-pair">
-            <DraftField path="type" errors={errors} label="Vendor">
+            <DraftField path="type" errors={errors} label={t('Vendor')}>
               {(own) => (
                 <select
                   {...own}
@@ -102,8 +105,8 @@ export function ProviderForm({
             <DraftField
               path="id"
               errors={errors}
-              label="Name"
-              hint={exists ? 'Exists already: it would be changed.' : 'Models are used as name/model.'}
+              label={t('Name')}
+              hint={exists ? t('Exists already: it would be changed.') : t('Models are used as name/model.')}
             >
               {(own) => (
                 <input
@@ -121,15 +124,15 @@ export function ProviderForm({
           <DraftField
             path="key"
             errors={errors}
-            label={keys.length > 0 ? 'New key' : 'Key'}
+            label={keys.length > 0 ? t('New key') : t('Key')}
             hint={
               keys.length > 0
-                ? 'Leave it empty to keep the keys.'
+                ? t('Leave it empty to keep the keys.')
                 : vendor?.kind === 'local'
-                  ? 'A server of this machine mostly needs none.'
+                  ? t('A server of this machine mostly needs none.')
                   : vendor?.keyPage === undefined
                     ? undefined
-                    : `Keys of ${vendor.name}: ${vendor.keyPage}`
+                    : t('Keys of {name}: {keyPage}', { name: vendor.name, keyPage: vendor.keyPage })
             }
           >
             {(own) => <input {...own} type="password" autoComplete="new-password" value={key} onChange={({ target }) => setKey(target.value)} />}
@@ -137,24 +140,29 @@ export function ProviderForm({
           {keys.length > 0 && key !== '' && (
             <label className="check">
               <input type="checkbox" checked={isFurther} onChange={({ target }) => setFurther(target.checked)} />
-              In addition to the others, which take over when it is refused or has to wait
+              {t('In addition to the others, which take over when it is refused or has to wait')}
             </label>
           )}
           {keys.length > 1 && (
-            <ul className="chips" aria-label="Keys">
+            <ul className="chips" aria-label={t('Keys')}>
               {keys.map((one) => (
                 <li key={one.id}>
                   <button
                     type="button"
                     className="chip"
-                    aria-label={`Remove key ${one.name ?? one.id}`}
+                    aria-label={t('Remove key {name}', { name: one.name ?? one.id })}
                     onClick={() => setDropped([...dropped, one.id])}
                   >{`${one.name ?? one.id} ×`}</button>
                 </li>
               ))}
             </ul>
           )}
-          <DraftField path="baseUrl" errors={errors} label="Base URL" hint={vendor?.kind === 'own' ? 'Required.' : "The vendor's own when empty."}>
+          <DraftField
+            path="baseUrl"
+            errors={errors}
+            label={t('Base URL')}
+            hint={vendor?.kind === 'own' ? t('Required.') : t("The vendor's own when empty.")}
+          >
             {(own) => (
               <input
                 {...own}
@@ -173,12 +181,12 @@ export function ProviderForm({
         {error !== undefined && errors.size === 0 && <Failure error={error} />}
         <footer>
           <Button disabled={running !== undefined || (provider !== undefined && key === '' && !hasNewUrl)} onClick={() => run(check, 'test')}>
-            {running === 'test' ? 'Testing…' : 'Test'}
+            {running === 'test' ? t('Testing…') : t('Test')}
           </Button>
           <span className="grow" />
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={running !== undefined}>
-            {running === 'save' ? 'Saving…' : provider === undefined ? 'Add' : 'Save'}
+            {running === 'save' ? t('Saving…') : provider === undefined ? t('Add') : t('Save')}
           </Button>
         </footer>
       </form>

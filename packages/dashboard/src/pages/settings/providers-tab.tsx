@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { Confirm } from '../../ui/dialog.tsx';
@@ -18,17 +19,17 @@ export function ProvidersTab({ config }: { readonly config: Config }) {
   return (
     <>
       <div className="toolbar">
-        <p className="hint grow">Models are used as provider/model. Keys are kept in the secret store.</p>
+        <p className="hint grow">{t('Models are used as provider/model. Keys are kept in the secret store.')}</p>
         <Button icon="plus" look="primary" onClick={() => setEditing('new')}>
-          Add a provider
+          {t('Add a provider')}
         </Button>
       </div>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {states.error !== undefined && <Failure error={states.error} onRetry={states.reload} />}
       {data === undefined && states.loading && <Skeleton lines={6} />}
       {data?.length === 0 && (
-        <Empty title="No model provider is connected">
-          <p>Add one to let the agents answer.</p>
+        <Empty title={t('No model provider is connected')}>
+          <p>{t('Add one to let the agents answer.')}</p>
         </Empty>
       )}
       {data?.map((provider) => (
@@ -55,16 +56,16 @@ export function ProvidersTab({ config }: { readonly config: Config }) {
       )}
       {removing !== undefined && (
         <Confirm
-          title={`Remove ${removing.provider}?`}
-          action="Remove"
+          title={t('Remove {provider}?', { provider: removing.provider })}
+          action={t('Remove')}
           onClose={() => setRemoving(undefined)}
           run={async () => {
             await client.call('providers.remove', { provider: removing.provider });
-            setOutcome(`Removed ${removing.provider}. A stored key stays under Secrets.`);
+            setOutcome(t('Removed {provider}. A stored key stays under Secrets.', { provider: removing.provider }));
             states.reload();
           }}
         >
-          <p>Its models can't be used any more. A provider that agents use is not removed.</p>
+          <p>{t("Its models can't be used any more. A provider that agents use is not removed.")}</p>
         </Confirm>
       )}
     </>

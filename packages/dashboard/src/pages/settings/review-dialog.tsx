@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { GatehouseError } from '@gatehouse/client';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -42,24 +43,25 @@ export function ReviewDialog({
       });
       const live = changed.filter((key) => !restart.includes(key));
       const parts = [
-        live.length > 0 ? `In force now: ${listed(live)}.` : undefined,
-        restart.length > 0 ? `In force after a restart: ${listed(restart)}.` : undefined,
+        live.length > 0 ? t('In force now: {live}.', { live: listed(live) }) : undefined,
+        restart.length > 0 ? t('In force after a restart: {restart}.', { restart: listed(restart) }) : undefined,
       ];
-      onSaved({ title: `Saved as version ${version}.`, detail: parts.filter((part) => part !== undefined).join(' ') });
+      onSaved({ title: t('Saved as version {version}.', { version }), detail: parts.filter((part) => part !== undefined).join(' ') });
     } finally {
       // After a conflict the changes move onto the new version, and are shown here again.
       reload();
     }
   };
   return (
-    <Dialog title="Review and save" onClose={onClose} wide>
+    <Dialog title={t('Review and save')} onClose={onClose} wide>
       <div className="dialog-body">
         {hasConflict && (
           <Notice tone="warn">
             <div className="meanwhile">
               <p>
-                <strong>config.yaml was changed meanwhile; nothing was saved.</strong> Below your changes are made in the new version: check them, and
-                save again.
+                {tx('{name} Below your changes are made in the new version: check them, and save again.', {
+                  name: <strong>{t('config.yaml was changed meanwhile; nothing was saved.')}</strong>,
+                })}
               </p>
               {meanwhile.length > 0 && <ChangeList changes={meanwhile} />}
             </div>
@@ -70,23 +72,25 @@ export function ReviewDialog({
             <Failure error={check.error} />
           ) : (
             <p className="hint" role="status">
-              Checking…
+              {t('Checking…')}
             </p>
           )
         ) : (
           <>
             <Outcome live={preview.changed.filter((key) => !preview.restart.includes(key))} restart={preview.restart} />
             {preview.diff === undefined || preview.diff === '' ? (
-              <p role="status">No changes.</p>
+              <p role="status">{t('No changes.')}</p>
             ) : (
-              <GitDiffView text={preview.diff} label="Changes of config.yaml" />
+              <GitDiffView text={preview.diff} label={t('Changes of config.yaml')} />
             )}
             {guarded.length > 0 && (
               <label className="check guarded">
                 <input type="checkbox" checked={isConfirmed} onChange={({ target }) => setConfirmed(target.checked ? guarded.join() : undefined)} />
                 <span>
-                  I confirm the change of {plural(guarded.length, 'protected key')}: <span className="mono">{guarded.join(', ')}</span>. Such keys
-                  decide who may do what.
+                  {tx('I confirm the change of {keys}: {span}. Such keys decide who may do what.', {
+                    keys: plural(guarded.length, 'protected key'),
+                    span: <span className="mono">{guarded.join(', ')}</span>,
+                  })}
                 </span>
               </label>
             )}
@@ -95,9 +99,9 @@ export function ReviewDialog({
       </div>
       {error !== undefined && !hasConflict && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="primary" disabled={busy || preview === undefined || !isConfirmed} onClick={() => run(save)}>
-          {busy ? 'Saving…' : 'Save'}
+          {busy ? t('Saving…') : t('Save')}
         </Button>
       </footer>
     </Dialog>
@@ -110,13 +114,13 @@ function Outcome({ live, restart }: { readonly live: readonly string[]; readonly
     <dl className="facts">
       {live.length > 0 && (
         <>
-          <dt>In force at once</dt>
+          <dt>{t('In force at once')}</dt>
           <dd className="mono">{live.join(', ')}</dd>
         </>
       )}
       {restart.length > 0 && (
         <>
-          <dt>After a restart</dt>
+          <dt>{t('After a restart')}</dt>
           <dd className="mono">{restart.join(', ')}</dd>
         </>
       )}
@@ -125,5 +129,5 @@ function Outcome({ live, restart }: { readonly live: readonly string[]; readonly
 }
 
 function listed(keys: readonly string[]): string {
-  return keys.length > 8 ? `${keys.slice(0, 8).join(', ')} and ${keys.length - 8} more` : keys.join(', ');
+  return keys.length > 8 ? t('{keys} and {keys2} more', { keys: keys.slice(0, 8).join(', '), keys2: keys.length - 8 }) : keys.join(', ');
 }

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useMemo, useState } from 'react';
 import type { FieldErrors } from '../../data/field-errors.ts';
 import { plural } from '../../data/format.ts';
@@ -40,13 +41,13 @@ export function SearchResults({
     onShow(entry);
   };
   return (
-    <section className="settings-section" aria-label="Search results">
+    <section className="settings-section" aria-label={t('Search results')}>
       <header>
         <p className="hint" role="status">
-          {plural(settings.length + entries.length, 'setting')} found
+          {tx('{settings} found', { settings: plural(settings.length + entries.length, 'setting') })}
         </p>
       </header>
-      {settings.length + entries.length === 0 && <Empty title="Nothing found">Names, paths and descriptions are searched.</Empty>}
+      {settings.length + entries.length === 0 && <Empty title={t('Nothing found')}>{t('Names, paths and descriptions are searched.')}</Empty>}
       {entries.slice(0, shownEntries).map(({ record, key }) => (
         <div key={`${record.id} ${key}`} className="found">
           <button type="button" className="link-like" onClick={() => open(record, key)}>
@@ -72,7 +73,9 @@ export function SearchResults({
           ),
         )}
       {settings.length > count && (
-        <Button onClick={() => setLimit({ query, count: count + pageSize })}>{`Show more (${settings.length - count})`}</Button>
+        <Button onClick={() => setLimit({ query, count: count + pageSize })}>
+          {t('Show more ({settings})', { settings: settings.length - count })}
+        </Button>
       )}
     </section>
   );
@@ -113,8 +116,8 @@ function FoundPart({
                 {key}
               </button>
             ))}
-            <Button small look="quiet" onClick={() => onShow(record)} label={`Show ${record.title}`}>
-              {keys.length > shownEntries ? `Show all ${keys.length}` : 'Show'}
+            <Button small look="quiet" onClick={() => onShow(record)} label={t('Show {title}', { title: record.title })}>
+              {keys.length > shownEntries ? t('Show all {keys}', { keys: keys.length }) : t('Show')}
             </Button>
           </div>
         )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { fieldErrors } from '../../data/field-errors.ts';
@@ -39,15 +40,15 @@ export function SecretForm({
       ...(ends !== '' && { expiresAt: Date.parse(ends) }),
     });
     const parts = [
-      `Stored ${result.key}.`,
-      result.shadowed === true ? 'A variable of the environment has this name, and wins.' : undefined,
-      result.restart.length > 0 ? `After a restart it is in force for ${result.restart.join(', ')}.` : undefined,
-      result.notApplied === undefined ? undefined : `The configuration could not be read again: ${result.notApplied}`,
+      t('Stored {key}.', { key: result.key }),
+      result.shadowed === true ? t('A variable of the environment has this name, and wins.') : undefined,
+      result.restart.length > 0 ? t('After a restart it is in force for {restart}.', { restart: result.restart.join(', ') }) : undefined,
+      result.notApplied === undefined ? undefined : t('The configuration could not be read again: {notApplied}', { notApplied: result.notApplied }),
     ];
     onDone(parts.filter((part) => part !== undefined).join(' '));
   };
   return (
-    <Dialog title={secret === undefined ? 'New secret' : `Replace ${secret.name}`} onClose={onClose}>
+    <Dialog title={secret === undefined ? t('New secret') : t('Replace {name}', { name: secret.name })} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -56,7 +57,7 @@ export function SecretForm({
       >
         <div className="dialog-body">
           {secret === undefined && (
-            <DraftField path="key" errors={errors} label="Name" hint="Upper-case letters, digits and “_”, such as OPENAI_API_KEY.">
+            <DraftField path="key" errors={errors} label={t('Name')} hint={t('Upper-case letters, digits and “_”, such as OPENAI_API_KEY.')}>
               {(own) => (
                 <input
                   {...own}
@@ -70,8 +71,8 @@ export function SecretForm({
               )}
             </DraftField>
           )}
-          {replaces && <Notice tone="warn">A secret has this name already: its value is replaced.</Notice>}
-          <DraftField path="value" errors={errors} label="Value" hint="It is stored sealed, and never shown again.">
+          {replaces && <Notice tone="warn">{t('A secret has this name already: its value is replaced.')}</Notice>}
+          <DraftField path="value" errors={errors} label={t('Value')} hint={t('It is stored sealed, and never shown again.')}>
             {(own) =>
               isLong ? (
                 <textarea
@@ -97,25 +98,25 @@ export function SecretForm({
           </DraftField>
           <label className="check">
             <input type="checkbox" checked={isLong} onChange={({ target }) => setLong(target.checked)} />
-            Several lines, such as a certificate; shown while you type
+            {t('Several lines, such as a certificate; shown while you type')}
           </label>
           <div className="field-pair">
-            <DraftField path="provider" errors={errors} label="Service">
+            <DraftField path="provider" errors={errors} label={t('Service')}>
               {(own) => <input {...own} autoComplete="off" value={provider} onChange={({ target }) => setProvider(target.value)} />}
             </DraftField>
-            <DraftField path="expiresAt" errors={errors} label="Ends at its service">
+            <DraftField path="expiresAt" errors={errors} label={t('Ends at its service')}>
               {(own) => <input {...own} type="date" value={ends} onChange={({ target }) => setEnds(target.value)} />}
             </DraftField>
           </div>
-          <DraftField path="description" errors={errors} label="What it is for">
+          <DraftField path="description" errors={errors} label={t('What it is for')}>
             {(own) => <input {...own} autoComplete="off" value={description} onChange={({ target }) => setDescription(target.value)} />}
           </DraftField>
         </div>
         {error !== undefined && errors.size === 0 && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           <Button submit look="primary" disabled={busy || name === '' || value === ''}>
-            {busy ? 'Storing…' : 'Store'}
+            {busy ? t('Storing…') : t('Store')}
           </Button>
         </footer>
       </form>

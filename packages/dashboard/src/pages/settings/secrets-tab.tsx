@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -35,26 +36,30 @@ export function SecretsTab({ config }: { readonly config: Config }) {
   return (
     <>
       <div className="toolbar">
-        <SearchField label="Search secrets" value={query} onChange={setQuery} />
+        <SearchField label={t('Search secrets')} value={query} onChange={setQuery} />
         {data !== undefined && (
           <span className="hint" role="status">
             {plural(secrets.length, 'secret')}
-            {data.truncated && ` of the first ${mostListed} of ${data.total}`}
+            {data.truncated && ` ${t('of the first {mostListed} of {total}', { mostListed, total: data.total })}`}
           </span>
         )}
         <span className="grow" />
         <Button icon="plus" look="primary" disabled={isReadOnly} onClick={() => setEditing('new')}>
-          New secret
+          {t('New secret')}
         </Button>
       </div>
       <p className="hint">
-        Values are sealed with the key of this installation, and never shown again. config.yaml refers to them as <code>{'${NAME}'}</code>. At most 5
-        are set or removed per minute.
+        {tx(
+          'Values are sealed with the key of this installation, and never shown again. config.yaml refers to them as {code}. At most 5 are set or removed per minute.',
+          { code: <code>{'${NAME}'}</code> },
+        )}
       </p>
       {isReadOnly && (
         <Notice tone="warn">
           <span>
-            The store is read-only: secrets can be neither set nor removed until <code>secrets.readOnly</code> is turned off in the configuration.
+            {tx('The store is read-only: secrets can be neither set nor removed until {code} is turned off in the configuration.', {
+              code: <code>secrets.readOnly</code>,
+            })}
           </span>
         </Notice>
       )}
@@ -62,12 +67,12 @@ export function SecretsTab({ config }: { readonly config: Config }) {
       {loaded.error !== undefined && <Failure error={loaded.error} onRetry={loaded.reload} />}
       {data === undefined && loaded.loading && <Skeleton lines={6} />}
       {data?.total === 0 && (
-        <Empty title="No secrets">
-          <p>Keys of providers, webhooks and servers belong here, not in config.yaml.</p>
+        <Empty title={t('No secrets')}>
+          <p>{t('Keys of providers, webhooks and servers belong here, not in config.yaml.')}</p>
         </Empty>
       )}
       {secrets.length > 0 && (
-        <ul className="rows" aria-label="Secrets">
+        <ul className="rows" aria-label={t('Secrets')}>
           {secrets.slice(0, limit).map((secret) => (
             <li key={secret.name} className="row">
               <div className="row-main">
@@ -75,19 +80,17 @@ export function SecretsTab({ config }: { readonly config: Config }) {
                 <p className="facts-line">
                   {secret.description !== undefined && <span dir="auto">{secret.description}</span>}
                   {secret.provider !== undefined && <span>{secret.provider}</span>}
-                  <span title={dateTime(secret.updatedAt)}>changed {ago(secret.updatedAt)}</span>
+                  <span title={dateTime(secret.updatedAt)}>{tx('changed {updatedAt}', { updatedAt: ago(secret.updatedAt) })}</span>
                   {secret.usedBy.length > 0 ? (
-                    <span>
-                      used by <span className="mono">{listed(secret.usedBy)}</span>
-                    </span>
+                    <span>{tx('used by {span}', { span: <span className="mono">{listed(secret.usedBy)}</span> })}</span>
                   ) : (
-                    <span>not used by config.yaml</span>
+                    <span>{t('not used by config.yaml')}</span>
                   )}
                 </p>
               </div>
               <div className="row-facts">
-                {secret.shadowed === true && <Badge tone="warn">the environment wins</Badge>}
-                {secret.unreadable === true && <Badge tone="bad">unreadable: set it again</Badge>}
+                {secret.shadowed === true && <Badge tone="warn">{t('the environment wins')}</Badge>}
+                {secret.unreadable === true && <Badge tone="bad">{t('unreadable: set it again')}</Badge>}
                 {secret.expiresAt !== undefined && (
                   <Badge tone={isPast(secret.expiresAt) ? 'bad' : 'neutral'}>
                     {`${isPast(secret.expiresAt) ? 'ended' : 'ends'} ${ago(secret.expiresAt)}`}
@@ -95,14 +98,21 @@ export function SecretsTab({ config }: { readonly config: Config }) {
                 )}
               </div>
               <div className="row-actions">
-                <IconButton icon="edit" label={`Replace ${secret.name}`} disabled={isReadOnly} onClick={() => setEditing(secret)} />
-                <IconButton icon="trash" label={`Remove ${secret.name}`} disabled={isReadOnly} onClick={() => setRemoving(secret)} />
+                <IconButton icon="edit" label={t('Replace {name}', { name: secret.name })} disabled={isReadOnly} onClick={() => setEditing(secret)} />
+                <IconButton
+                  icon="trash"
+                  label={t('Remove {name}', { name: secret.name })}
+                  disabled={isReadOnly}
+                  onClick={() => setRemoving(secret)}
+                />
               </div>
             </li>
           ))}
         </ul>
       )}
-      {secrets.length > limit && <Button onClick={() => setLimit(limit + pageSize)}>{`Show more (${secrets.length - limit})`}</Button>}
+      {secrets.length > limit && (
+        <Button onClick={() => setLimit(limit + pageSize)}>{t('Show more ({secrets})', { secrets: secrets.length - limit })}</Button>
+      )}
       {editing !== undefined && (
         <SecretForm
           secret={editing === 'new' ? undefined : editing}
@@ -117,16 +127,16 @@ export function SecretsTab({ config }: { readonly config: Config }) {
       )}
       {removing !== undefined && (
         <Confirm
-          title={`Remove ${removing.name}?`}
-          action="Remove"
+          title={t('Remove {name}?', { name: removing.name })}
+          action={t('Remove')}
           onClose={() => setRemoving(undefined)}
           run={async () => {
             await client.call('env.remove', { key: removing.name });
-            setOutcome(`Removed ${removing.name}.`);
+            setOutcome(t('Removed {name}.', { name: removing.name }));
             loaded.reload();
           }}
         >
-          <p>The value can't be restored. A secret that config.yaml refers to is not removed.</p>
+          <p>{t("The value can't be restored. A secret that config.yaml refers to is not removed.")}</p>
         </Confirm>
       )}
     </>
@@ -134,5 +144,5 @@ export function SecretsTab({ config }: { readonly config: Config }) {
 }
 
 function listed(keys: readonly string[]): string {
-  return keys.length > 3 ? `${keys.slice(0, 3).join(', ')} and ${keys.length - 3} more` : keys.join(', ');
+  return keys.length > 3 ? t('{keys} and {keys2} more', { keys: keys.slice(0, 3).join(', '), keys2: keys.length - 3 }) : keys.join(', ');
 }

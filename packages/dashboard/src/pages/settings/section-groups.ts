@@ -1,10 +1,11 @@
+import { t } from '../../language.ts';
 import type { Setting } from '../../ui/schema/setting.ts';
 
 const groups: readonly (readonly [title: string, sections: readonly string[]])[] = [
-  ['Access', ['gateway', 'security', 'approvals', 'secrets']],
-  ['Models and agents', ['providers', 'models', 'agents', 'routing', 'budgets', 'embedding', 'skills', 'mcp']],
-  ['Work', ['autonomy', 'durable', 'scheduler', 'webhooks', 'exec', 'workspaces', 'webSearch', 'links', 'browser', 'channels']],
-  ['Operation', ['storage', 'media', 'tts', 'imageGen', 'logging', 'observability']],
+  [t('Access'), ['gateway', 'security', 'approvals', 'secrets']],
+  [t('Models and agents'), ['providers', 'models', 'agents', 'routing', 'budgets', 'embedding', 'skills', 'mcp']],
+  [t('Work'), ['autonomy', 'durable', 'scheduler', 'webhooks', 'exec', 'workspaces', 'webSearch', 'links', 'browser', 'channels']],
+  [t('Operation'), ['storage', 'media', 'tts', 'imageGen', 'logging', 'observability']],
 ];
 
 export interface SectionGroup {
@@ -16,5 +17,5 @@ export interface SectionGroup {
 export function groupSections(sections: readonly Setting[]): readonly SectionGroup[] {
   const known = groups.map(([title, names]) => ({ title, sections: names.flatMap((name) => sections.filter(({ id }) => id === name)) }));
   const rest = sections.filter(({ id }) => !groups.some(([, names]) => names.includes(id)));
-  return [...known, { title: 'More', sections: rest }].filter((group) => group.sections.length > 0);
+  return [...known, { title: t('More'), sections: rest }].filter((group) => group.sections.length > 0);
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { PageLink } from '../../ui/link.tsx';
 import { Button } from '../../ui/parts.tsx';
@@ -8,9 +9,9 @@ import { EntryFields, SettingFields } from '../../ui/schema/setting-view.tsx';
 
 /** Pages that edit a section with more help. */
 const otherPages: Readonly<Record<string, { readonly to: string; readonly text: string }>> = {
-  agents: { to: '/agents', text: 'Each agent has its own page' },
-  mcp: { to: '/agents', text: 'The page of an agent tests and connects its servers' },
-  webhooks: { to: '/webhooks', text: 'The page Webhooks tests a mapping' },
+  agents: { to: '/agents', text: t('Each agent has its own page') },
+  mcp: { to: '/agents', text: t('The page of an agent tests and connects its servers') },
+  webhooks: { to: '/webhooks', text: t('The page Webhooks tests a mapping') },
 };
 
 /** A section of the configuration, as fields or as JSON. */
@@ -33,11 +34,16 @@ export function SectionView(props: SettingProps) {
         </div>
         {value !== undefined && stored === undefined && (
           <Button small look="quiet" onClick={() => form.set(setting, undefined)}>
-            Undo
+            {t('Undo')}
           </Button>
         )}
-        <Button small look="quiet" label={isJson ? `Form: ${setting.title}` : `JSON: ${setting.title}`} onClick={() => setJson(!isJson)}>
-          {isJson ? 'Form' : 'JSON'}
+        <Button
+          small
+          look="quiet"
+          label={isJson ? t('Form: {title}', { title: setting.title }) : t('JSON: {title}', { title: setting.title })}
+          onClick={() => setJson(!isJson)}
+        >
+          {isJson ? t('Form') : t('JSON')}
         </Button>
       </header>
       {errors.get(setting.id) !== undefined && !isJson && <p className="field-error">{errors.get(setting.id)}</p>}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import type { Loaded } from '../../data/use-load.ts';
 import { useLeaveGuard } from '../../router.ts';
@@ -16,16 +17,16 @@ import { useDraft } from '../../ui/schema/use-draft.ts';
 export const settingsPath = '/settings';
 
 const tabs = [
-  { path: '', name: 'Configuration' },
-  { path: 'providers', name: 'Providers' },
-  { path: 'secrets', name: 'Secrets' },
-  { path: 'history', name: 'History' },
+  { path: '', name: t('Configuration') },
+  { path: 'providers', name: t('Providers') },
+  { path: 'secrets', name: t('Secrets') },
+  { path: 'history', name: t('History') },
 ] as const;
 
 /** The settings at `/settings`, with a section of the configuration at `/settings/config/<section>`. */
 export function SettingsPage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
-  return admin ? <Loading rest={rest ?? ''} /> : <AdminOnly title="Settings" />;
+  return admin ? <Loading rest={rest ?? ''} /> : <AdminOnly title={t('Settings')} />;
 }
 
 function Loading({ rest }: { readonly rest: string }) {
@@ -35,18 +36,18 @@ function Loading({ rest }: { readonly rest: string }) {
   const tab = part === 'config' ? '' : part;
   return (
     <Page
-      title="Settings"
-      lead="What the gateway is configured to do. Everything is kept in config.yaml; secrets have their own store."
+      title={t('Settings')}
+      lead={t('What the gateway is configured to do. Everything is kept in config.yaml; secrets have their own store.')}
       actions={
         <PageLink to="/start" className="button quiet">
-          Setup checklist
+          {t('Setup checklist')}
         </PageLink>
       }
     >
       {config.error !== undefined && <Failure error={config.error} onRetry={config.reload} />}
       {schema.error !== undefined && <Failure error={schema.error} onRetry={schema.reload} />}
       <Tabs
-        label="Parts of the settings"
+        label={t('Parts of the settings')}
         tabs={tabs.map(({ path, name }) => ({ to: path === '' ? settingsPath : `${settingsPath}/${path}`, name, current: path === tab }))}
       />
       {config.data === undefined || schema.data === undefined ? (
@@ -72,7 +73,7 @@ function Settings({
   readonly section: string | undefined;
 }) {
   const draft = useDraft(config, schema.lookup, useModelNames());
-  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, 'The changed settings are not saved. Leave anyway?', settingsPath);
+  useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, t('The changed settings are not saved. Leave anyway?'), settingsPath);
   return (
     <>
       <SettingsNotices config={config} draft={draft} />
@@ -80,7 +81,7 @@ function Settings({
       {tab === 'providers' && <ProvidersTab config={config} />}
       {tab === 'secrets' && <SecretsTab config={config} />}
       {tab === 'history' && <HistoryTab config={config} />}
-      {!tabs.some(({ path }) => path === tab) && <Empty title="No such tab" />}
+      {!tabs.some(({ path }) => path === tab) && <Empty title={t('No such tab')} />}
     </>
   );
 }

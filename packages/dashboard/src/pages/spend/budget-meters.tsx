@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useSession } from '../../data/context.ts';
 import { count, duration, money, plural, shortCount } from '../../data/format.ts';
@@ -8,13 +9,13 @@ import { Failure } from '../../ui/parts.tsx';
 type Budget = Result<'capabilities.introspect'>['budgets'][number];
 
 const scopeLabels: Record<Budget['scope'], string> = {
-  agent: 'This agent',
-  person: 'You, with all your tokens',
-  token: 'This token',
-  all: 'All agents',
+  agent: t('This agent'),
+  person: t('You, with all your tokens'),
+  token: t('This token'),
+  all: t('All agents'),
 };
 
-const windowLabels = { turn: 'each turn', hour: 'the last hour', day: 'the last 24 hours' } as const;
+const windowLabels = { turn: t('each turn'), hour: t('the last hour'), day: t('the last 24 hours') } as const;
 
 /** Shows the current use of an agent's budgets. */
 export function BudgetMeters({ agentId }: { readonly agentId: string | undefined }) {
@@ -26,12 +27,14 @@ export function BudgetMeters({ agentId }: { readonly agentId: string | undefined
   const perTurn = data.budgets.filter(({ window }) => window === 'turn');
   const rolling = data.budgets.filter(({ window }) => window !== 'turn');
   return (
-    <section className="panel" aria-label="Budgets">
-      <h2>Budgets of {data.agentId}</h2>
+    <section className="panel" aria-label={t('Budgets')}>
+      <h2>{tx('Budgets of {agentId}', { agentId: data.agentId })}</h2>
       {data.budgets.length === 0 && (
         <p className="hint">
-          No budgets: spending is unlimited. Set them under <code>agents.{data.agentId}.budgets</code> or, for all agents together, under{' '}
-          <code>budgets</code>.
+          {tx('No budgets: spending is unlimited. Set them under {code} or, for all agents together, under {code2}.', {
+            code: <code>agents.{data.agentId}.budgets</code>,
+            code2: <code>budgets</code>,
+          })}
         </p>
       )}
       {rolling.length > 0 && (
@@ -51,11 +54,23 @@ export function BudgetMeters({ agentId }: { readonly agentId: string | undefined
       )}
       {perTurn.length > 0 && (
         <p className="hint">
-          {perTurn.map((budget) => `${budget.scope === 'all' ? 'All agents, each' : 'Each'} turn: up to ${amount(budget, budget.limit)}`).join('. ')}.
+          {perTurn
+            .map((budget) =>
+              t('{scope} turn: up to {budget}', {
+                scope: budget.scope === 'all' ? t('All agents, each') : t('Each'),
+                budget: amount(budget, budget.limit),
+              }),
+            )
+            .join('. ')}
+          .
         </p>
       )}
       <p className="hint">
-        {plural(data.concurrency.running, 'turn')} running, {count(data.concurrency.queued)} queued, up to {count(data.concurrency.max)} at once.
+        {tx('{turns} running, {queued} queued, up to {max} at once.', {
+          turns: plural(data.concurrency.running, 'turn'),
+          queued: count(data.concurrency.queued),
+          max: count(data.concurrency.max),
+        })}
       </p>
     </section>
   );
@@ -68,12 +83,14 @@ function labelOf({ scope, window, unit }: Budget): string {
 function usageText(budget: Budget): string {
   const { used, reserved, limit, resetsInMs } = budget;
   return [
-    `${amount(budget, used)} of ${amount(budget, limit)} used`,
-    ...(reserved > 0 ? [`${amount(budget, reserved)} reserved`] : []),
-    ...(used + reserved >= limit && resetsInMs !== null ? [`available again in ${duration(Math.ceil(resetsInMs / 1000))}`] : []),
+    t('{budget} of {budget2} used', { budget: amount(budget, used), budget2: amount(budget, limit) }),
+    ...(reserved > 0 ? [t('{budget} reserved', { budget: amount(budget, reserved) })] : []),
+    ...(used + reserved >= limit && resetsInMs !== null
+      ? [t('available again in {resetsIn}', { resetsIn: duration(Math.ceil(resetsInMs / 1000)) })]
+      : []),
   ].join(', ');
 }
 
 function amount({ unit }: Budget, value: number): string {
-  return unit === 'usd' ? money(value) : `${shortCount(value)} tokens`;
+  return unit === 'usd' ? money(value) : t('{value} tokens', { value: shortCount(value) });
 }

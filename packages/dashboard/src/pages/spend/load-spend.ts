@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { BatchOutcome, Client } from '@gatehouse/client';
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import { count, money, shortCount } from '../../data/format.ts';
@@ -11,18 +12,18 @@ type Sums = Usage['totals'];
 /** Formats axis values with all digits, which `money` would round to cents. */
 const dollarAxis = { format: (value: number) => `$${Number(value.toPrecision(3))}`, leastStep: 0 };
 export const measures = [
-  { id: 'cost', name: 'Cost', valueOf: (sums: Sums) => sums.costUsd ?? 0, format: money, axis: dollarAxis },
-  { id: 'tokens', name: 'Tokens', valueOf: (sums: Sums) => sums.inputTokens + sums.outputTokens, format: shortCount, axis: undefined },
-  { id: 'calls', name: 'Calls', valueOf: (sums: Sums) => sums.calls, format: count, axis: undefined },
+  { id: 'cost', name: t('Cost'), valueOf: (sums: Sums) => sums.costUsd ?? 0, format: money, axis: dollarAxis },
+  { id: 'tokens', name: t('Tokens'), valueOf: (sums: Sums) => sums.inputTokens + sums.outputTokens, format: shortCount, axis: undefined },
+  { id: 'calls', name: t('Calls'), valueOf: (sums: Sums) => sums.calls, format: count, axis: undefined },
 ] as const;
 export type Measure = (typeof measures)[number]['id'];
 
 /** Breakdowns of spend, each in its own table. */
 export const dimensions = [
-  { id: 'agent', name: 'By agent' },
-  { id: 'model', name: 'By model' },
-  { id: 'operation', name: 'By operation' },
-  { id: 'conversation', name: 'By conversation' },
+  { id: 'agent', name: t('By agent') },
+  { id: 'model', name: t('By model') },
+  { id: 'operation', name: t('By operation') },
+  { id: 'conversation', name: t('By conversation') },
 ] as const;
 export type Dimension = (typeof dimensions)[number]['id'];
 

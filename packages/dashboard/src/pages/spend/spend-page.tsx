@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, money, percent, plural, shortCount } from '../../data/format.ts';
@@ -21,17 +22,17 @@ export function SpendPage() {
   });
   return (
     <Page
-      title="Spend"
-      lead={admin ? 'Model costs of all users.' : 'Model costs of your conversations.'}
+      title={t('Spend')}
+      lead={admin ? t('Model costs of all users.') : t('Model costs of your conversations.')}
       actions={
         <Button icon="retry" onClick={spend.reload} disabled={spend.loading}>
-          Refresh
+          {t('Refresh')}
         </Button>
       }
     >
       <div className="toolbar">
         <fieldset className="chips">
-          <legend className="visually-hidden">Window</legend>
+          <legend className="visually-hidden">{t('Window')}</legend>
           {windows.map((one) => (
             <button key={one.days} type="button" className="chip" aria-pressed={one.days === days} onClick={() => setDays(one.days)}>
               {one.text}
@@ -39,7 +40,7 @@ export function SpendPage() {
           ))}
         </fieldset>
         <fieldset className="chips">
-          <legend className="visually-hidden">Measure</legend>
+          <legend className="visually-hidden">{t('Measure')}</legend>
           {measures.map(({ id, name }) => (
             <button key={id} type="button" className="chip" aria-pressed={id === measure} onClick={() => setMeasure(id)}>
               {name}
@@ -61,41 +62,49 @@ function Report({ spend, measure }: { readonly spend: Spend; readonly measure: M
   const { name, valueOf, format, axis } = measures.find(({ id }) => id === measure) ?? measures[0];
   const [splitBy, setSplitBy] = useState<'agent' | 'model'>('model');
   const { series, columns } = useMemo(() => stackDays(spend, splitBy, valueOf), [spend, splitBy, valueOf]);
-  if (totals.calls === 0) return <Empty title="No model calls in this period" />;
+  if (totals.calls === 0) return <Empty title={t('No model calls in this period')} />;
   return (
     <>
       <ul className="tiles">
-        <Tile name="Cost" value={money(totals.costUsd ?? 0)} more={totals.unpriced > 0 ? 'priced calls only' : undefined} />
+        <Tile name={t('Cost')} value={money(totals.costUsd ?? 0)} more={totals.unpriced > 0 ? t('priced calls only') : undefined} />
         <Tile
-          name="Tokens"
+          name={t('Tokens')}
           value={shortCount(totals.inputTokens + totals.outputTokens)}
-          more={`${shortCount(totals.inputTokens)} in, ${shortCount(totals.outputTokens)} out`}
+          more={t('{inputTokens} in, {outputTokens} out', {
+            inputTokens: shortCount(totals.inputTokens),
+            outputTokens: shortCount(totals.outputTokens),
+          })}
         />
-        <Tile name="Model calls" value={count(totals.calls)} />
+        <Tile name={t('Model calls')} value={count(totals.calls)} />
         <Tile
-          name="Cached input"
+          name={t('Cached input')}
           value={totals.inputTokens === 0 ? '–' : percent(totals.cacheReadTokens / totals.inputTokens)}
-          more={`${money(totals.savedUsd)} saved`}
+          more={t('{savedUsd} saved', { savedUsd: money(totals.savedUsd) })}
         />
       </ul>
       {totals.unpriced > 0 && (
         <Notice tone="warn">
-          {plural(totals.unpriced, 'call')} without a known price: their tokens are included in these totals, their cost is not.
+          {tx('{calls} without a known price: their tokens are included in these totals, their cost is not.', {
+            calls: plural(totals.unpriced, 'call'),
+          })}
         </Notice>
       )}
-      <section className="panel" aria-label="By day">
+      <section className="panel" aria-label={t('By day')}>
         <div className="panel-head">
-          <h2>By day</h2>
+          <h2>{t('By day')}</h2>
           <span className="grow" />
           <label className="inline-field">
-            Split by{' '}
-            <select value={splitBy} onChange={({ target: { value } }) => setSplitBy(value === 'agent' ? 'agent' : 'model')}>
-              <option value="model">model</option>
-              <option value="agent">agent</option>
-            </select>
+            {tx('Split by {select}', {
+              select: (
+                <select value={splitBy} onChange={({ target: { value } }) => setSplitBy(value === 'agent' ? 'agent' : 'model')}>
+                  <option value="model">{t('model')}</option>
+                  <option value="agent">{t('agent')}</option>
+                </select>
+              ),
+            })}
           </label>
         </div>
-        <ColumnChart caption={`${name} by day`} series={series} columns={columns} format={format} {...(axis !== undefined && { axis })} />
+        <ColumnChart caption={t('{name} by day', { name })} series={series} columns={columns} format={format} {...(axis !== undefined && { axis })} />
       </section>
       <div className="pair">
         {dimensions.map(({ id, name }) => (

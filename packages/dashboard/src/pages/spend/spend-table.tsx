@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useState } from 'react';
 import { count, money, percent, plural, shortCount } from '../../data/format.ts';
 import { ShareBar } from '../../ui/charts/share-bar.tsx';
@@ -10,10 +11,10 @@ import { type Dimension, type Measure, measures, type Usage, type UsageRow } fro
 const operations: Readonly<Record<string, string>> = {
   interactive: 'turns',
   compaction: 'summaries',
-  condensation: 'summaries of summaries',
-  memoryReview: 'memory review',
+  condensation: t('summaries of summaries'),
+  memoryReview: t('memory review'),
   embedding: 'embeddings',
-  evaluation: 'evaluations, replays and tests',
+  evaluation: t('evaluations, replays and tests'),
 };
 
 const rowsAtFirst = 20;
@@ -29,7 +30,16 @@ function cellOf(row: UsageRow, column: SortColumn): string | number | null {
 }
 
 function csvOf(heading: string, rows: readonly UsageRow[]) {
-  const titles = [heading, 'Cost (USD)', 'Input tokens', 'Output tokens', 'Cached input tokens', 'Saved (USD)', 'Calls', 'Calls without a price'];
+  const titles = [
+    heading,
+    t('Cost (USD)'),
+    t('Input tokens'),
+    t('Output tokens'),
+    t('Cached input tokens'),
+    t('Saved (USD)'),
+    t('Calls'),
+    t('Calls without a price'),
+  ];
   return [
     titles,
     ...rows.map((row) => [row.keys[0], row.costUsd, row.inputTokens, row.outputTokens, row.cacheReadTokens, row.savedUsd, row.calls, row.unpriced]),
@@ -62,13 +72,13 @@ export function SpendTable({
         <Button
           small
           icon="download"
-          label={`Export ${name.toLowerCase()} as CSV`}
+          label={t('Export {name} as CSV', { name: name.toLowerCase() })}
           onClick={() => saveCsv(`spend-${name.toLowerCase().replace(' ', '-')}.csv`, csvOf(heading, sorting.rows))}
         >
-          CSV
+          {t('CSV')}
         </Button>
       </div>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${name}, table`}>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={t('{name}, table', { name })}>
         <table>
           <thead>
             <tr>
@@ -76,16 +86,16 @@ export function SpendTable({
                 {heading}
               </SortHeading>
               <SortHeading sorting={sorting} by="cost" align="right">
-                Cost
+                {t('Cost')}
               </SortHeading>
               <SortHeading sorting={sorting} by="tokens" align="right">
-                Tokens
+                {t('Tokens')}
               </SortHeading>
               <SortHeading sorting={sorting} by="cached" align="right">
-                Cached
+                {t('Cached')}
               </SortHeading>
               <SortHeading sorting={sorting} by="calls" align="right">
-                Calls
+                {t('Calls')}
               </SortHeading>
             </tr>
           </thead>
@@ -97,10 +107,15 @@ export function SpendTable({
                   <ShareBar share={all === 0 ? 0 : valueOf(row) / all} />
                 </th>
                 <td data-align="right">
-                  {row.costUsd === null ? 'unknown' : money(row.costUsd)}
-                  {row.costUsd !== null && row.unpriced > 0 && <span title={`${plural(row.unpriced, 'call')} without a known price`}> +?</span>}
+                  {row.costUsd === null ? t('unknown') : money(row.costUsd)}
+                  {row.costUsd !== null && row.unpriced > 0 && (
+                    <span title={t('{calls} without a known price', { calls: plural(row.unpriced, 'call') })}> +?</span>
+                  )}
                 </td>
-                <td data-align="right" title={`${count(row.inputTokens)} in, ${count(row.outputTokens)} out`}>
+                <td
+                  data-align="right"
+                  title={t('{inputTokens} in, {outputTokens} out', { inputTokens: count(row.inputTokens), outputTokens: count(row.outputTokens) })}
+                >
                   {shortCount(row.inputTokens + row.outputTokens)}
                 </td>
                 <td data-align="right">{row.inputTokens === 0 ? '–' : percent(row.cacheReadTokens / row.inputTokens)}</td>
@@ -112,16 +127,16 @@ export function SpendTable({
       </div>
       {sorting.rows.length > rowsAtFirst && !isWhole && (
         <Button small look="quiet" onClick={() => setWhole(true)}>
-          {`Show all ${count(sorting.rows.length)}`}
+          {t('Show all {rows}', { rows: count(sorting.rows.length) })}
         </Button>
       )}
-      {report.truncated && <p className="hint">The most expensive {count(report.rows.length)}.</p>}
+      {report.truncated && <p className="hint">{tx('The most expensive {rows}.', { rows: count(report.rows.length) })}</p>}
     </section>
   );
 }
 
 function NameOf({ dimension, name }: { readonly dimension: Dimension; readonly name: string | null }) {
-  if (name === null) return <span className="hint">{dimension === 'conversation' ? 'none stored' : 'none'}</span>;
+  if (name === null) return <span className="hint">{dimension === 'conversation' ? t('none stored') : t('none')}</span>;
   if (dimension === 'operation') return <>{operations[name] ?? name}</>;
   if (dimension === 'conversation')
     return (

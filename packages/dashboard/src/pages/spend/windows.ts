@@ -1,3 +1,4 @@
+import { locale } from '../../language.ts';
 const dayMs = 86_400_000;
 
 /** Available reporting periods. */
@@ -44,7 +45,7 @@ function keyOf(day: Date): string {
 export function dayLabel(key: string, style: 'short' | 'long'): string {
   const [year = 0, month = 1, day = 1] = key.split('-').map(Number);
   return new Date(year, month - 1, day).toLocaleDateString(
-    undefined,
+    locale,
     style === 'short' ? { day: 'numeric', month: 'short' } : { weekday: 'short', day: 'numeric', month: 'long', year: 'numeric' },
   );
 }

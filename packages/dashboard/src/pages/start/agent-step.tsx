@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { loadTemplates, useTemplates } from '../../data/templates.ts';
@@ -29,7 +30,7 @@ export function AgentStep({ folder, onDone, onLater }: { readonly folder: string
       }}
     >
       <fieldset>
-        <legend>What is it for?</legend>
+        <legend>{t('What is it for?')}</legend>
         <div className="start-templates">
           {templates.map((template) => (
             <label key={template.id} className="start-template">
@@ -44,20 +45,20 @@ export function AgentStep({ folder, onDone, onLater }: { readonly folder: string
         </div>
       </fieldset>
       <div className="start-line">
-        <span className="hint">Its folder, where you put files for it:</span>
+        <span className="hint">{t('Its folder, where you put files for it:')}</span>
         <code>{folder}</code>
-        <CopyButton text={folder} label="Copy the path" />
+        <CopyButton text={folder} label={t('Copy the path')} />
       </div>
       {applying.error !== undefined && <Failure error={applying.error} />}
       <div className="start-actions">
         <Button submit look="primary" disabled={applying.busy || templates.length === 0}>
-          {applying.busy ? 'Applying…' : 'Apply the template'}
+          {applying.busy ? t('Applying…') : t('Apply the template')}
         </Button>
         <Button look="quiet" onClick={onLater}>
-          Later
+          {t('Later')}
         </Button>
       </div>
-      <p className="hint">Files that you changed are kept. Everything can be changed later on the page of the agent.</p>
+      <p className="hint">{t('Files that you changed are kept. Everything can be changed later on the page of the agent.')}</p>
     </form>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import type { Budget } from '../../data/first-run.ts';
@@ -34,8 +35,10 @@ export function BudgetStep({
       }}
     >
       <Field
-        label={unit === 'usd' ? 'US dollars in 24 hours' : 'Tokens in 24 hours'}
-        hint={`For all agents together. A call that could exceed it is not made.${unit === 'usd' ? '' : ' In tokens, because your model is free or its price is not known.'}`}
+        label={unit === 'usd' ? t('US dollars in 24 hours') : t('Tokens in 24 hours')}
+        hint={t('For all agents together. A call that could exceed it is not made.{unit}', {
+          unit: unit === 'usd' ? '' : ` ${t('In tokens, because your model is free or its price is not known.')}`,
+        })}
       >
         {(field, hint) => (
           <input
@@ -55,10 +58,10 @@ export function BudgetStep({
       {saving.error !== undefined && <Failure error={saving.error} />}
       <div className="start-actions">
         <Button submit look="primary" disabled={saving.busy}>
-          {saving.busy ? 'Saving…' : 'Set the limit'}
+          {saving.busy ? t('Saving…') : t('Set the limit')}
         </Button>
         <PageLink to="/spend" className="button quiet">
-          See what is spent
+          {t('See what is spent')}
         </PageLink>
       </div>
     </form>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useStore } from '../../data/store.ts';
@@ -5,7 +6,7 @@ import { Markdown } from '../../markdown/markdown.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
-const greeting = 'Hello! Who are you, and what can you do for me?';
+const greeting = t('Hello! Who are you, and what can you do for me?');
 
 /** A first question in a conversation that the chat continues. */
 export function HelloStep({
@@ -50,12 +51,12 @@ export function HelloStep({
             send();
           }}
         >
-          <Field label="Your question">
+          <Field label={t('Your question')}>
             {(field) => <input id={field} required maxLength={2000} value={text} onChange={(event) => setText(event.target.value)} />}
           </Field>
           <div className="start-actions">
             <Button submit look="primary" icon="send" disabled={running || text.trim() === ''}>
-              Send
+              {t('Send')}
             </Button>
           </div>
         </form>
@@ -65,22 +66,22 @@ export function HelloStep({
           {answer.text !== '' && <Markdown text={answer.text} />}
           {state === 'streaming' && <span className="typing" aria-hidden="true" />}
           <p className="visually-hidden" role="status">
-            {running ? 'Answer in progress.' : state === 'done' ? 'Answer complete.' : ''}
+            {running ? t('Answer in progress.') : state === 'done' ? t('Answer complete.') : ''}
           </p>
         </div>
       )}
-      {failure !== undefined && <Failure error={failure} title="No answer." onRetry={() => void chats.retry(thread)} />}
+      {failure !== undefined && <Failure error={failure} title={t('No answer.')} onRetry={() => void chats.retry(thread)} />}
       {answer !== undefined && !running && (
         <div className="start-actions">
           {failure === undefined ? (
             <Button look="primary" onClick={onNext}>
-              Continue
+              {t('Continue')}
             </Button>
           ) : (
-            <Button onClick={onOther}>Use another model</Button>
+            <Button onClick={onOther}>{t('Use another model')}</Button>
           )}
           <PageLink to={ref === undefined ? '/chat' : `/chat/${ref}`} className="button quiet">
-            Open it in the chat
+            {t('Open it in the chat')}
           </PageLink>
         </div>
       )}

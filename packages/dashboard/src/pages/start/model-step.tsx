@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import type { VendorOffer } from '@gatehouse/contract/vendor-list';
 import { placeProvider, testProvider, selectModel } from '@gatehouse/client/connect-model';
@@ -10,9 +11,9 @@ import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
 type Tested = Result<'providers.test'>;
 
 const groups: readonly { readonly kind: VendorOffer['kind']; readonly label: string }[] = [
-  { kind: 'hosted', label: 'Hosted' },
-  { kind: 'local', label: 'On this machine' },
-  { kind: 'own', label: 'Your own address' },
+  { kind: 'hosted', label: t('Hosted') },
+  { kind: 'local', label: t('On this machine') },
+  { kind: 'own', label: t('Your own address') },
 ];
 
 /** Vendor, address and key, a real test, and the model. Nothing is stored before the test has succeeded. */
@@ -73,8 +74,8 @@ export function ModelStep({
 
   return (
     <form className="start-form" onSubmit={submit}>
-      {current !== undefined && <Notice>{`${current} is connected. Another model takes its place for the default agent.`}</Notice>}
-      <Field label="Vendor">
+      {current !== undefined && <Notice>{t('{current} is connected. Another model takes its place for the default agent.', { current })}</Notice>}
+      <Field label={t('Vendor')}>
         {(field) => (
           <select
             id={field}
@@ -87,7 +88,7 @@ export function ModelStep({
             }
           >
             <option value="" disabled>
-              Choose a vendor or a local server
+              {t('Choose a vendor or a local server')}
             </option>
             {groups.map(({ kind, label }) => (
               <optgroup key={kind} label={label}>
@@ -104,7 +105,10 @@ export function ModelStep({
         )}
       </Field>
       {vendor !== undefined && vendor.kind !== 'hosted' && (
-        <Field label="Address" hint={vendor.kind === 'local' ? `Leave it empty for ${vendor.address}.` : 'Most end in /v1.'}>
+        <Field
+          label={t('Address')}
+          hint={vendor.kind === 'local' ? t('Leave it empty for {address}.', { address: vendor.address }) : t('Most end in /v1.')}
+        >
           {(field, hint) => (
             <input
               id={field}
@@ -122,9 +126,9 @@ export function ModelStep({
       {vendor !== undefined && (
         <div className="start-actions">
           <Button submit look={tested !== undefined && works(tested) ? 'plain' : 'primary'} disabled={busy}>
-            {testing.busy ? 'Testing…' : tested === undefined ? 'Test' : 'Test again'}
+            {testing.busy ? t('Testing…') : tested === undefined ? t('Test') : t('Test again')}
           </Button>
-          <span className="hint">One short, real call. Nothing is stored yet.</span>
+          <span className="hint">{t('One short, real call. Nothing is stored yet.')}</span>
         </div>
       )}
       {testing.error !== undefined && <Failure error={testing.error} />}
@@ -135,7 +139,7 @@ export function ModelStep({
       {tested !== undefined && mayBeUsed(tested) && (
         <div className="start-actions">
           <Button look="primary" disabled={busy || model.trim() === ''} onClick={() => storing.run(connect)}>
-            {storing.busy ? 'Connecting…' : works(tested) ? 'Use this model and say hello' : 'Connect it anyway'}
+            {storing.busy ? t('Connecting…') : works(tested) ? t('Use this model and say hello') : t('Connect it anyway')}
           </Button>
         </div>
       )}
@@ -147,11 +151,11 @@ export function ModelStep({
 function KeyField({ vendor, value, change }: { readonly vendor: VendorOffer; readonly value: string; readonly change: (value: string) => void }) {
   return (
     <Field
-      label="API key"
+      label={t('API key')}
       hint={
         vendor.kind === 'own'
-          ? 'Leave it empty if the server needs none. It is stored encrypted and never shown again.'
-          : 'It is stored encrypted and never shown again.'
+          ? t('Leave it empty if the server needs none. It is stored encrypted and never shown again.')
+          : t('It is stored encrypted and never shown again.')
       }
     >
       {(field, hint) => (
@@ -168,7 +172,7 @@ function KeyField({ vendor, value, change }: { readonly vendor: VendorOffer; rea
           />
           {vendor.keyPage !== undefined && (
             <a className="start-aside" href={vendor.keyPage} target="_blank" rel="noreferrer">
-              Get a key from {vendor.name}
+              {tx('Get a key from {name}', { name: vendor.name })}
             </a>
           )}
         </>
@@ -201,7 +205,7 @@ function ModelField({
 }) {
   const names = models.includes(model) || models.length === 0 || verdict === 'model_unknown' ? models : [model, ...models];
   return (
-    <Field label="Model" hint={names.length === 0 ? 'The provider lists no models: write the name as it uses it.' : undefined}>
+    <Field label={t('Model')} hint={names.length === 0 ? t('The provider lists no models: write the name as it uses it.') : undefined}>
       {(field, hint) =>
         names.length === 0 ? (
           <input id={field} aria-describedby={hint} value={value} onChange={(event) => change(event.target.value)} />
@@ -209,7 +213,7 @@ function ModelField({
           <select id={field} value={value} onChange={(event) => change(event.target.value)}>
             {names.map((name) => (
               <option key={name} value={name}>
-                {name === model && verdict !== 'model_unknown' ? `${name} (tested)` : name}
+                {name === model && verdict !== 'model_unknown' ? t('{name} (tested)', { name }) : name}
               </option>
             ))}
           </select>

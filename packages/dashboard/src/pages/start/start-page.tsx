@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { type ReactNode, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Budget, type FirstRun, type StepName, stepNames, useFirstRun } from '../../data/first-run.ts';
@@ -14,15 +15,15 @@ import { StepCard } from './step-card.tsx';
 /** The checklist of a new installation. What is done is what the gateway says, so it is the same in every browser. */
 export function StartPage() {
   const { admin } = useSession();
-  return admin ? <Checklist /> : <AdminOnly title="Get started" />;
+  return admin ? <Checklist /> : <AdminOnly title={t('Get started')} />;
 }
 
 const titles: Record<StepName, string> = {
-  model: 'Connect a model',
-  hello: 'Say hello',
-  agent: 'Shape your agent',
-  client: 'Connect a client',
-  budget: 'Set a budget',
+  model: t('Connect a model'),
+  hello: t('Say hello'),
+  agent: t('Shape your agent'),
+  client: t('Connect a client'),
+  budget: t('Set a budget'),
 };
 
 function Checklist() {
@@ -30,15 +31,15 @@ function Checklist() {
   const isDone = data !== undefined && data.done.size === stepNames.length;
   return (
     <Page
-      title="Get started"
+      title={t('Get started')}
       lead={
         isDone
-          ? 'Everything is set up.'
-          : 'From an empty installation to an agent that works for you. Only the first step is needed; the others can wait.'
+          ? t('Everything is set up.')
+          : t('From an empty installation to an agent that works for you. Only the first step is needed; the others can wait.')
       }
       actions={
         <PageLink to="/chat" className="button">
-          {isDone ? 'Open the chat' : 'Skip for now'}
+          {isDone ? t('Open the chat') : t('Skip for now')}
         </PageLink>
       }
     >
@@ -73,7 +74,7 @@ function Steps({ data, reload }: { readonly data: FirstRun; readonly reload: () 
     ),
     hello: () =>
       data.model === undefined ? (
-        <Notice>Connect a model first: the built-in offline model has one answer for every question.</Notice>
+        <Notice>{t('Connect a model first: the built-in offline model has one answer for every question.')}</Notice>
       ) : (
         <HelloStep greets={greets} onAnswer={reload} onNext={() => next('hello')} onOther={() => setSelected('model')} />
       ),
@@ -84,10 +85,8 @@ function Steps({ data, reload }: { readonly data: FirstRun; readonly reload: () 
   return (
     <>
       <p className="start-progress">
-        <progress max={stepNames.length} value={data.done.size} aria-label="Steps done" />
-        <span className="hint">
-          {data.done.size} of {stepNames.length} done
-        </span>
+        <progress max={stepNames.length} value={data.done.size} aria-label={t('Steps done')} />
+        <span className="hint">{tx('{done} of {stepNames} done', { done: data.done.size, stepNames: stepNames.length })}</span>
       </p>
       <ol className="start-steps">
         {stepNames.map((name, index) => (
@@ -112,19 +111,23 @@ function summaryOf(name: StepName, { done, model, folder, budget }: FirstRun): s
   const isDone = done.has(name);
   switch (name) {
     case 'model':
-      return model ?? 'A vendor with your key, or a model server of this machine';
+      return model ?? t('A vendor with your key, or a model server of this machine');
     case 'hello':
-      return isDone ? 'Your model answers' : 'A first question and its answer';
+      return isDone ? t('Your model answers') : t('A first question and its answer');
     case 'agent':
-      return isDone ? `Its files are in ${folder}` : 'A folder, tools and rules from a template';
+      return isDone ? t('Its files are in {folder}', { folder }) : t('A folder, tools and rules from a template');
     case 'client':
-      return isDone ? 'A client has its own token' : 'A coding tool or an SDK that uses your agent';
+      return isDone ? t('A client has its own token') : t('A coding tool or an SDK that uses your agent');
     case 'budget':
-      return budget === undefined ? 'What may be spent in 24 hours' : budgetText(budget);
+      return budget === undefined ? t('What may be spent in 24 hours') : budgetText(budget);
   }
 }
 
 function budgetText({ amount, unit, window, scope }: Budget): string {
-  const limit = unit === 'usd' ? money(amount) : `${count(amount)} tokens`;
-  return `At most ${limit} ${window === 'day' ? 'a day' : 'an hour'} for ${scope === 'all' ? 'all agents together' : 'your agent'}`;
+  const limit = unit === 'usd' ? money(amount) : t('{amount} tokens', { amount: count(amount) });
+  return t('At most {limit} {window} for {scope}', {
+    limit,
+    window: window === 'day' ? t('a day') : t('an hour'),
+    scope: scope === 'all' ? t('all agents together') : t('your agent'),
+  });
 }

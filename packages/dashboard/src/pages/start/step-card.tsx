@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type ReactNode, useId } from 'react';
 import { Icon } from '../../ui/icon.tsx';
 
@@ -29,7 +30,7 @@ export function StepCard({
           </span>
           <span className="start-title">
             {title}
-            {done && <span className="visually-hidden">, done</span>}
+            {done && <span className="visually-hidden">{t(', done')}</span>}
             <span className="start-summary">{summary}</span>
           </span>
           <Icon name="chevron" />

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Notice } from '../../ui/parts.tsx';
@@ -10,17 +11,17 @@ export interface MadeToken {
 /** Shows a new secret, once. */
 export function SecretDialog({ made, onClose }: { readonly made: MadeToken; readonly onClose: () => void }) {
   return (
-    <Dialog title={`Secret of ${made.id}`} onClose={onClose}>
+    <Dialog title={t('Secret of {id}', { id: made.id })} onClose={onClose}>
       <div className="dialog-body">
-        <Notice tone="warn">Store it now. It won't be shown again.</Notice>
-        <pre className="secret" tabIndex={0} aria-label="Secret">
+        <Notice tone="warn">{t("Store it now. It won't be shown again.")}</Notice>
+        <pre className="secret" tabIndex={0} aria-label={t('Secret')}>
           <code>{made.secret}</code>
         </pre>
       </div>
       <footer>
-        <CopyButton text={made.secret} label="Copy secret" wide />
+        <CopyButton text={made.secret} label={t('Copy secret')} wide />
         <Button look="primary" onClick={onClose}>
-          I have stored it
+          {t('I have stored it')}
         </Button>
       </footer>
     </Dialog>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { TokenScope } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -8,21 +9,21 @@ import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { MadeToken } from './secret-dialog.tsx';
 
 const scopes: readonly { readonly scope: TokenScope; readonly text: string }[] = [
-  { scope: 'rpc', text: 'Chat, own conversations and the API' },
-  { scope: 'api', text: 'Only the routes under /v1' },
-  { scope: 'ws', text: 'Open a WebSocket' },
-  { scope: 'mcp-client', text: 'Only the MCP endpoint' },
-  { scope: 'admin', text: 'Administer agents, tokens and all conversations' },
-  { scope: '*', text: 'Everything, including future scopes' },
+  { scope: 'rpc', text: t('Chat, own conversations and the API') },
+  { scope: 'api', text: t('Only the routes under /v1') },
+  { scope: 'ws', text: t('Open a WebSocket') },
+  { scope: 'mcp-client', text: t('Only the MCP endpoint') },
+  { scope: 'admin', text: t('Administer agents, tokens and all conversations') },
+  { scope: '*', text: t('Everything, including future scopes') },
 ];
 const dayMs = 86_400_000;
 const lifetimes: readonly { readonly days: number; readonly text: string }[] = [
-  { days: 1, text: 'in a day' },
-  { days: 7, text: 'in a week' },
-  { days: 30, text: 'in 30 days' },
-  { days: 90, text: 'in 90 days' },
-  { days: 365, text: 'in a year' },
-  { days: 0, text: 'never' },
+  { days: 1, text: t('in a day') },
+  { days: 7, text: t('in a week') },
+  { days: 30, text: t('in 30 days') },
+  { days: 90, text: t('in 90 days') },
+  { days: 365, text: t('in a year') },
+  { days: 0, text: t('never') },
 ];
 
 export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: (made: MadeToken) => void }) {
@@ -45,7 +46,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
     );
 
   return (
-    <Dialog title="New token" onClose={onClose}>
+    <Dialog title={t('New token')} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -53,7 +54,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
         }}
       >
         <div className="dialog-body">
-          <Field label="Id" hint="The client that uses it, for example ci or laptop. Leave empty for a random id.">
+          <Field label={t('Id')} hint={t('The client that uses it, for example ci or laptop. Leave empty for a random id.')}>
             {(field, hint) => (
               <input
                 id={field}
@@ -65,7 +66,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
             )}
           </Field>
           <fieldset>
-            <legend>Scopes</legend>
+            <legend>{t('Scopes')}</legend>
             {scopes.map(({ scope, text }) => (
               <label key={scope} className="check">
                 <input type="checkbox" checked={chosen.has(scope)} onChange={() => setChosen(toggled(chosen, scope))} />
@@ -75,7 +76,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
           </fieldset>
           {agents.length > 1 && (
             <fieldset className="long-choice">
-              <legend>Allowed agents (none selected: all)</legend>
+              <legend>{t('Allowed agents (none selected: all)')}</legend>
               {agents.map((agentId) => (
                 <label key={agentId} className="check">
                   <input type="checkbox" checked={only.has(agentId)} onChange={() => setOnly(toggled(only, agentId))} />
@@ -84,7 +85,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
               ))}
             </fieldset>
           )}
-          <Field label="Expires">
+          <Field label={t('Expires')}>
             {(field) => (
               <select id={field} value={days} onChange={(event) => setDays(Number(event.target.value))}>
                 {lifetimes.map((one) => (
@@ -98,10 +99,10 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{t('Cancel')}</Button>
           {/* The server treats an empty list as all scopes, which is never what an empty selection means. */}
           <Button submit look="primary" disabled={busy || chosen.size === 0}>
-            {busy ? 'Creating…' : 'Create'}
+            {busy ? t('Creating…') : t('Create')}
           </Button>
         </footer>
       </form>

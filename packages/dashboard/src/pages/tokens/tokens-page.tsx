@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -10,11 +11,11 @@ import { TokenForm } from './token-form.tsx';
 
 type Token = Result<'tokens.list'>['tokens'][number];
 
-const sourceLabels: Record<Token['source'], string> = { config: 'configured', generated: 'first start', created: 'stored' };
+const sourceLabels: Record<Token['source'], string> = { config: 'configured', generated: t('first start'), created: 'stored' };
 
 export function TokensPage() {
   const { admin } = useSession();
-  return admin ? <TokenList /> : <AdminOnly title="Tokens" />;
+  return admin ? <TokenList /> : <AdminOnly title={t('Tokens')} />;
 }
 
 function TokenList() {
@@ -27,17 +28,17 @@ function TokenList() {
 
   return (
     <Page
-      title="Tokens"
-      lead="One for each client and user. A secret is shown once; only its digest is stored."
+      title={t('Tokens')}
+      lead={t('One for each client and user. A secret is shown once; only its digest is stored.')}
       actions={
         <Button icon="plus" look="primary" onClick={() => setMaking(true)}>
-          New token
+          {t('New token')}
         </Button>
       }
     >
       {list.error !== undefined && <Failure error={list.error} onRetry={list.reload} />}
       {list.data === undefined && list.loading && <Skeleton />}
-      {list.data !== undefined && tokens.length === 0 && <Empty title="No tokens yet" />}
+      {list.data !== undefined && tokens.length === 0 && <Empty title={t('No tokens yet')} />}
       {tokens.length > 0 && (
         <ul className="rows">
           {tokens.map((token) => (
@@ -47,21 +48,21 @@ function TokenList() {
                 <p className="badges">
                   {token.scopes.map((scope) => (
                     <Badge key={scope} tone={scope === '*' || scope === 'admin' ? 'accent' : 'neutral'}>
-                      {scope === '*' ? 'everything' : scope}
+                      {scope === '*' ? t('everything') : scope}
                     </Badge>
                   ))}
-                  {token.person !== undefined && <span className="hint">of {token.person}</span>}
-                  {token.agents !== undefined && <span className="hint">only {token.agents.join(', ')}</span>}
+                  {token.person !== undefined && <span className="hint">{tx('of {person}', { person: token.person })}</span>}
+                  {token.agents !== undefined && <span className="hint">{tx('only {agents}', { agents: token.agents.join(', ') })}</span>}
                 </p>
               </div>
               <div className="row-facts">
                 <Badge>{sourceLabels[token.source]}</Badge>
                 <Expiry token={token} />
-                <span>{token.lastUsedAt === undefined ? 'never used' : `used ${ago(token.lastUsedAt)}`}</span>
+                <span>{token.lastUsedAt === undefined ? t('never used') : t('used {lastUsedAt}', { lastUsedAt: ago(token.lastUsedAt) })}</span>
               </div>
               <div className="row-actions">
-                <IconButton icon="retry" label={`Rotate ${token.id}`} onClick={() => setAsked({ what: 'rotate', token })} />
-                <IconButton icon="trash" label={`Revoke ${token.id}`} onClick={() => setAsked({ what: 'revoke', token })} />
+                <IconButton icon="retry" label={t('Rotate {id}', { id: token.id })} onClick={() => setAsked({ what: 'rotate', token })} />
+                <IconButton icon="trash" label={t('Revoke {id}', { id: token.id })} onClick={() => setAsked({ what: 'revoke', token })} />
               </div>
             </li>
           ))}
@@ -80,21 +81,21 @@ function TokenList() {
       {made !== undefined && <SecretDialog made={made} onClose={() => setMade(undefined)} />}
       {asked?.what === 'revoke' && (
         <Confirm
-          title={`Revoke ${asked.token.id}?`}
-          action="Revoke"
+          title={t('Revoke {id}?', { id: asked.token.id })}
+          action={t('Revoke')}
           onClose={() => setAsked(undefined)}
           run={async () => {
             await client.call('tokens.revoke', { id: asked.token.id });
             list.reload();
           }}
         >
-          <p>The token stops working immediately, and its open connections are closed. This can't be undone.</p>
+          <p>{t("The token stops working immediately, and its open connections are closed. This can't be undone.")}</p>
         </Confirm>
       )}
       {asked?.what === 'rotate' && (
         <Confirm
-          title={`Rotate the secret of ${asked.token.id}?`}
-          action="Rotate"
+          title={t('Rotate the secret of {id}?', { id: asked.token.id })}
+          action={t('Rotate')}
           onClose={() => setAsked(undefined)}
           run={async () => {
             const token = await client.call('tokens.rotate', { id: asked.token.id });
@@ -102,7 +103,7 @@ function TokenList() {
             list.reload();
           }}
         >
-          <p>The old secret stops working immediately. Clients that use it need the new one.</p>
+          <p>{t('The old secret stops working immediately. Clients that use it need the new one.')}</p>
         </Confirm>
       )}
     </Page>
@@ -110,11 +111,11 @@ function TokenList() {
 }
 
 function Expiry({ token: { expiresAt } }: { readonly token: Token }) {
-  if (expiresAt === undefined) return <span>does not expire</span>;
+  if (expiresAt === undefined) return <span>{t('does not expire')}</span>;
   const over = isPast(expiresAt);
   return (
     <span title={dateTime(expiresAt)} className={over ? 'bad-text' : undefined}>
-      {over ? 'expired' : 'expires'} {ago(expiresAt)}
+      {over ? t('expired') : t('expires')} {ago(expiresAt)}
     </span>
   );
 }

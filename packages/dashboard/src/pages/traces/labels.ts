@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { TraceRecord, TraceStep } from '@gatehouse/contract';
 import { duration, money, shortCount } from '../../data/format.ts';
 import type { IconName } from '../../ui/icon.tsx';
@@ -28,39 +29,39 @@ export const outcomeLabels: Readonly<Record<Outcome, string>> = {
   cancelled: 'cancelled',
   waiting: 'waiting',
   skipped: 'skipped',
-  background: 'in the background',
+  background: t('in the background'),
   running: 'running',
 };
 
 export const recordNames: Readonly<Record<TraceRecord['kind'], string>> = {
-  turn: 'Turn',
-  delivery: 'Delivery',
-  compaction: 'Compaction',
-  review: 'Memory review',
-  synthesis: 'Skill synthesis',
-  background: 'Background task',
-  wake_gate: 'Wake gate',
-  breaker: 'Circuit breaker',
-  autonomy: 'Autonomy',
-  pipeline: 'Pipeline',
-  orchestrate: 'Script',
-  media: 'Speech, image or video',
+  turn: t('Turn'),
+  delivery: t('Delivery'),
+  compaction: t('Compaction'),
+  review: t('Memory review'),
+  synthesis: t('Skill synthesis'),
+  background: t('Background task'),
+  wake_gate: t('Wake gate'),
+  breaker: t('Circuit breaker'),
+  autonomy: t('Autonomy'),
+  pipeline: t('Pipeline'),
+  orchestrate: t('Script'),
+  media: t('Speech, image or video'),
 };
 
 export const stepNames: Readonly<Record<TraceStep['kind'], string>> = {
-  context: 'Context',
-  recall: 'Memory recall',
-  model: 'Model call',
-  attempt: 'Attempt',
-  tool: 'Tool call',
-  approval: 'Approval',
-  compaction: 'Compaction',
+  context: t('Context'),
+  recall: t('Memory recall'),
+  model: t('Model call'),
+  attempt: t('Attempt'),
+  tool: t('Tool call'),
+  approval: t('Approval'),
+  compaction: t('Compaction'),
   off_load: 'Off-load',
-  delegation: 'Delegation',
-  delivery: 'Delivery',
-  breaker: 'Circuit breaker',
-  skill: 'Skill',
-  outcome: 'Outcome',
+  delegation: t('Delegation'),
+  delivery: t('Delivery'),
+  breaker: t('Circuit breaker'),
+  skill: t('Skill'),
+  outcome: t('Outcome'),
 };
 
 const recordIcons: Readonly<Record<TraceRecord['kind'], IconName>> = {
@@ -117,14 +118,18 @@ export function outcomeOf({ record, step }: TraceNode): Outcome {
 
 /** "82 ms", "1.4 s", "12 min". */
 export function timeText(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 1000) return t('{max} ms', { max: Math.max(0, Math.round(ms)) });
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms / 1000);
 }
 
 export function tokensText({ in: input, out, cached }: TraceRecord['tokens']): string {
-  return `${shortCount(input)} in${cached > 0 ? ` (${shortCount(cached)} cached)` : ''}, ${shortCount(out)} out`;
+  return t('{input} in{cached}, {out} out', {
+    input: shortCount(input),
+    cached: cached > 0 ? ` ${t('({cached} cached)', { cached: shortCount(cached) })}` : '',
+    out: shortCount(out),
+  });
 }
 
 export function costText(costNano: number | null | undefined): string {
-  return costNano === null || costNano === undefined ? 'price unknown' : money(costNano / 1e9);
+  return costNano === null || costNano === undefined ? t('price unknown') : money(costNano / 1e9);
 }

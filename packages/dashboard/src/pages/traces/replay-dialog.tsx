@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -20,9 +21,9 @@ export function ReplayDialog({ turnId, onClose }: { readonly turnId: string; rea
   const { busy, error, run } = useAction();
   const start = (): void => run(async () => setReplay(await client.call('obs.trace.replay', { ref: turnId, model })));
   return (
-    <Dialog title="Replay on another model" onClose={onClose} wide={replay !== undefined}>
+    <Dialog title={t('Replay on another model')} onClose={onClose} wide={replay !== undefined}>
       <div className="dialog-body">
-        <Field label="Model" hint="It answers in a fork of the conversation. Tools that change or reach something are refused.">
+        <Field label={t('Model')} hint={t('It answers in a fork of the conversation. Tools that change or reach something are refused.')}>
           {(id, hint) => (
             <>
               <input id={id} aria-describedby={hint} list={`${id}-models`} value={model} onChange={(event) => setModel(event.target.value.trim())} />
@@ -38,9 +39,9 @@ export function ReplayDialog({ turnId, onClose }: { readonly turnId: string; rea
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onClose}>{t('Close')}</Button>
         <Button look="primary" disabled={busy || model === ''} onClick={start}>
-          {busy ? 'Waiting for the answer…' : 'Replay'}
+          {busy ? t('Waiting for the answer…') : t('Replay')}
         </Button>
       </footer>
     </Dialog>
@@ -49,15 +50,15 @@ export function ReplayDialog({ turnId, onClose }: { readonly turnId: string; rea
 
 function Comparison({ replay }: { readonly replay: Replay }) {
   const turns = [
-    { name: 'Original', ...replay.original },
-    { name: 'Replay', ...replay },
+    { name: t('Original'), ...replay.original },
+    { name: t('Replay'), ...replay },
   ];
   return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label="Original and replay">
+    <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Original and replay')}>
       <table>
         <thead>
           <tr>
-            {['Turn', 'Model', 'Ended with', 'Duration', 'Tokens', 'Cost', 'Trace'].map((heading) => (
+            {[t('Turn'), t('Model'), t('Ended with'), t('Duration'), t('Tokens'), t('Cost'), t('Trace')].map((heading) => (
               <th key={heading} scope="col">
                 {heading}
               </th>
@@ -72,9 +73,9 @@ function Comparison({ replay }: { readonly replay: Replay }) {
               <td>{turn.finishReason ?? '–'}</td>
               <td>{turn.latencyMs === null ? '–' : timeText(turn.latencyMs)}</td>
               <td>{count(turn.tokensUsed.total)}</td>
-              <td>{turn.costUsd === null ? 'not known' : money(turn.costUsd)}</td>
+              <td>{turn.costUsd === null ? t('not known') : money(turn.costUsd)}</td>
               <td>
-                <TraceLink reference={turn.turnId} label={`Trace of the ${turn.name.toLowerCase()}`} />
+                <TraceLink reference={turn.turnId} label={t('Trace of the {name}', { name: turn.name.toLowerCase() })} />
               </td>
             </tr>
           ))}

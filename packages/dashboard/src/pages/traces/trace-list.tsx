@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { type FormEvent, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -9,15 +10,17 @@ import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { outcomeLabels, outcomeTones, recordNames, timeText } from './labels.ts';
 
+const exampleCondition = 'tool = exec and cost > 0.01';
+
 type Row = Result<'obs.trace.search'>['rows'][number];
 
 const kinds = Object.keys(recordNames) as Row['kind'][];
 const outcomes = ['ok', 'degraded', 'failed', 'cancelled', 'waiting', 'skipped'] as const;
 const periods = [
-  { since: '1h', text: '1 hour' },
-  { since: '24h', text: '24 hours' },
-  { since: '7d', text: '7 days' },
-  { since: '30d', text: '30 days' },
+  { since: '1h', text: t('1 hour') },
+  { since: '24h', text: t('24 hours') },
+  { since: '7d', text: t('7 days') },
+  { since: '30d', text: t('30 days') },
 ] as const;
 const pageSize = 100;
 const maxRows = 1000;
@@ -26,7 +29,7 @@ const maxRows = 1000;
 export function TraceList({ initialWhere }: { readonly initialWhere: string }) {
   const { admin } = useSession();
   return (
-    <Page title="Traces" lead="What each turn did, step by step: model calls, tools, tokens, cost and errors.">
+    <Page title={t('Traces')} lead={t('What each turn did, step by step: model calls, tools, tokens, cost and errors.')}>
       <OpenById />
       {admin && <Found initialWhere={initialWhere} />}
     </Page>
@@ -43,15 +46,15 @@ function OpenById() {
     <form className="toolbar trace-open" onSubmit={open}>
       <input
         type="text"
-        aria-label="Id"
-        placeholder="Id of a turn, a run, a trace or a conversation"
+        aria-label={t('Id')}
+        placeholder={t('Id of a turn, a run, a trace or a conversation')}
         spellCheck={false}
         autoComplete="off"
         value={id}
         onChange={(event) => setId(event.target.value)}
       />
       <Button submit icon="search" disabled={id.trim() === ''}>
-        Open
+        {t('Open')}
       </Button>
     </form>
   );
@@ -83,7 +86,7 @@ function Found({ initialWhere }: { readonly initialWhere: string }) {
     <>
       <div className="toolbar">
         <fieldset className="chips">
-          <legend className="visually-hidden">Period</legend>
+          <legend className="visually-hidden">{t('Period')}</legend>
           {periods.map((one) => (
             <button key={one.since} type="button" className="chip" aria-pressed={one.since === since} onClick={() => setSince(one.since)}>
               {one.text}
@@ -91,16 +94,16 @@ function Found({ initialWhere }: { readonly initialWhere: string }) {
           ))}
         </fieldset>
         <AgentFilter value={agentId} onChange={setAgentId} />
-        <select aria-label="Kind" value={kind} onChange={(event) => setKind(event.target.value)}>
-          <option value="">All kinds</option>
+        <select aria-label={t('Kind')} value={kind} onChange={(event) => setKind(event.target.value)}>
+          <option value="">{t('All kinds')}</option>
           {kinds.map((one) => (
             <option key={one} value={one}>
               {recordNames[one]}
             </option>
           ))}
         </select>
-        <select aria-label="Outcome" value={outcome} onChange={(event) => setOutcome(event.target.value)}>
-          <option value="">All outcomes</option>
+        <select aria-label={t('Outcome')} value={outcome} onChange={(event) => setOutcome(event.target.value)}>
+          <option value="">{t('All outcomes')}</option>
           {outcomes.map((one) => (
             <option key={one} value={one}>
               {outcomeLabels[one]}
@@ -116,27 +119,27 @@ function Found({ initialWhere }: { readonly initialWhere: string }) {
         >
           <input
             type="text"
-            aria-label="Condition"
-            placeholder="tool = exec and cost > 0.01"
-            title="A condition on model, tool, error, cost, tokens, duration and more; press Enter. The reference of obs.trace.search lists all."
+            aria-label={t('Condition')}
+            placeholder={exampleCondition}
+            title={t('A condition on model, tool, error, cost, tokens, duration and more; press Enter. The reference of obs.trace.search lists all.')}
             spellCheck={false}
             value={condition}
             onChange={(event) => setCondition(event.target.value)}
           />
         </form>
         <Button icon="retry" onClick={reload} disabled={loading}>
-          Refresh
+          {t('Refresh')}
         </Button>
       </div>
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && loading && <Skeleton lines={6} />}
       {data?.rows.length === 0 && (
-        <Empty title="No traces">
-          <p>None of this period matches.</p>
+        <Empty title={t('No traces')}>
+          <p>{t('None of this period matches.')}</p>
         </Empty>
       )}
       {data !== undefined && data.rows.length > 0 && (
-        <ul className="rows" aria-label="Traces">
+        <ul className="rows" aria-label={t('Traces')}>
           {data.rows.map((row) => (
             <TraceRow key={row.id} row={row} />
           ))}
@@ -145,7 +148,7 @@ function Found({ initialWhere }: { readonly initialWhere: string }) {
       {data !== undefined && data.rows.length >= limit && limit < maxRows && (
         <div className="pages">
           <Button small disabled={loading} onClick={() => setLimit(Math.min(maxRows, limit + 2 * pageSize))}>
-            Older
+            {t('Older')}
           </Button>
         </div>
       )}
@@ -165,21 +168,21 @@ function TraceRow({ row }: { readonly row: Row }) {
           {[recordNames[kind], agentId].filter(Boolean).join(' · ')}
         </PageLink>
         <p className="hint facts-line">
-          {origin !== null && <span>{`started by ${origin}`}</span>}
+          {origin !== null && <span>{t('started by {origin}', { origin })}</span>}
           {model !== null && <span className="mono">{model}</span>}
           {modelCalls > 0 && <span>{plural(modelCalls, 'model call')}</span>}
-          {toolCalls > 0 && <span>{`${plural(toolCalls, 'tool call')}${toolErrors > 0 ? `, ${toolErrors} failed` : ''}`}</span>}
-          {row.sessionId !== null && <PageLink to={`/conversations/${row.sessionId}`}>Conversation</PageLink>}
+          {toolCalls > 0 && <span>{`${plural(toolCalls, 'tool call')}${toolErrors > 0 ? t(', {toolErrors} failed', { toolErrors }) : ''}`}</span>}
+          {row.sessionId !== null && <PageLink to={`/conversations/${row.sessionId}`}>{t('Conversation')}</PageLink>}
         </p>
       </div>
       <div className="row-facts">
-        {used > 0 && <span>{`${shortCount(used)} tokens${costUsd === null ? '' : `, ${money(costUsd)}`}`}</span>}
+        {used > 0 && <span>{t('{used} tokens{costUsd}', { used: shortCount(used), costUsd: costUsd === null ? '' : `, ${money(costUsd)}` })}</span>}
         <span>{timeText(durationMs)}</span>
         <time dateTime={ts} title={dateTime(atMs)}>
           {ago(atMs)}
         </time>
         {reason !== null && <span className="mono">{reason}</span>}
-        {row.synthetic && <Badge>synthetic</Badge>}
+        {row.synthetic && <Badge>{t('synthetic')}</Badge>}
         <Badge tone={outcomeTones[outcome]}>{outcomeLabels[outcome]}</Badge>
       </div>
     </li>

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { GatehouseError } from '@gatehouse/client';
 import type { TraceRecord } from '@gatehouse/contract';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
@@ -38,12 +39,12 @@ export function TracePage({ reference, within }: { readonly reference: string; r
   const isMissing = data?.length === 0 || (error instanceof GatehouseError && error.code === 'not_found');
   if (data === undefined || data.length === 0)
     return (
-      <Page title="Trace" lead={<span className="mono">{reference}</span>}>
+      <Page title={t('Trace')} lead={<span className="mono">{reference}</span>}>
         {error !== undefined && !isMissing && <Failure error={error} onRetry={reload} />}
         {data === undefined && loading && <Skeleton lines={8} />}
         {isMissing && (
-          <Empty title="No trace">
-            <p>It is stored a moment after the work has ended, and pruned after some time. Work before tracing was turned on has none.</p>
+          <Empty title={t('No trace')}>
+            <p>{t('It is stored a moment after the work has ended, and pruned after some time. Work before tracing was turned on has none.')}</p>
           </Empty>
         )}
       </Page>
@@ -88,25 +89,25 @@ function Trace({
   return (
     <Page
       title={`${recordNames[focus.record.kind]} · ${nameOf(focus)}`}
-      lead={<PageLink to="/traces">All traces</PageLink>}
+      lead={<PageLink to="/traces">{t('All traces')}</PageLink>}
       actions={
         <>
           {conversationRef !== undefined && (
             <PageLink to={`/conversations/${conversationRef}`} className="button">
-              Open conversation
+              {t('Open conversation')}
             </PageLink>
           )}
-          <CopyButton text={json} label="Copy as JSON" wide />
+          <CopyButton text={json} label={t('Copy as JSON')} wide />
           {admin && replayed !== undefined && (
             <>
               <CaseButton turnId={replayed} />
               <Button icon="retry" onClick={() => setReplaying(true)}>
-                Replay on another model
+                {t('Replay on another model')}
               </Button>
             </>
           )}
           <Button icon="retry" onClick={onReload} disabled={loading}>
-            Refresh
+            {t('Refresh')}
           </Button>
         </>
       }
@@ -175,10 +176,10 @@ function Summary({
     <>
       <p className="facts-line" role="status">
         <Badge tone={outcomeTones[outcome]}>{outcomeLabels[outcome]}</Badge>
-        {record.synthetic && <Badge>synthetic</Badge>}
+        {record.synthetic && <Badge>{t('synthetic')}</Badge>}
         {record.endReason !== null && record.endReason !== 'stop' && <span className="mono">{record.endReason}</span>}
         <span title={dateTime(startMs)}>{ago(startMs)}</span>
-        <span>{endMs === undefined ? 'running' : timeText(endMs - startMs)}</span>
+        <span>{endMs === undefined ? t('running') : timeText(endMs - startMs)}</span>
         {records.length > 1 && <span>{plural(records.length, 'record')}</span>}
         {calls > 0 && <span>{`${plural(calls, 'model call')}, ${tokensText(tokens)}`}</span>}
         {calls > 0 && <span>{costText(costNano)}</span>}
@@ -188,7 +189,7 @@ function Summary({
       {outcome === 'failed' && error !== undefined && error !== null && <ErrorText error={error} />}
       {cause !== undefined && cause.id !== selected.id && (
         <p className="hint">
-          {'Failed in '}
+          {t('Failed in')}{' '}
           <button type="button" className="link-like" onClick={() => onSelect(cause.id)}>
             {nameOf(cause)}
           </button>

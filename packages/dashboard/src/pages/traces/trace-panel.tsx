@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { StoredMessage, TraceRecord, TraceStep } from '@gatehouse/contract';
 import type { ReactNode } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -25,7 +26,7 @@ export function TracePanel({ node, roots }: { readonly node: TraceNode; readonly
   const texts = useTurnTexts(node, roots);
   const attempts = node.children.filter((one) => one.step?.kind === 'attempt');
   return (
-    <section className="panel trace-panel" aria-label="Selected step">
+    <section className="panel trace-panel" aria-label={t('Selected step')}>
       <div className="panel-head">
         <h2 dir="auto">{nameOf(node)}</h2>
         <Badge>{kindOf(node)}</Badge>
@@ -33,15 +34,15 @@ export function TracePanel({ node, roots }: { readonly node: TraceNode; readonly
       </div>
       <ErrorText error={step === undefined ? record.error : step.error} />
       <dl className="facts">
-        <Fact name="Started">{dateTime(node.startMs)}</Fact>
-        <Fact name="Duration">{isRunning(node) ? 'still running' : timeText((node.endMs ?? node.startMs) - node.startMs)}</Fact>
+        <Fact name={t('Started')}>{dateTime(node.startMs)}</Fact>
+        <Fact name={t('Duration')}>{isRunning(node) ? t('still running') : timeText((node.endMs ?? node.startMs) - node.startMs)}</Fact>
         <Spent node={node} />
-        {attempts.length > 1 && <Fact name="Attempts">{count(attempts.length)}</Fact>}
+        {attempts.length > 1 && <Fact name={t('Attempts')}>{count(attempts.length)}</Fact>}
         {step === undefined ? <RecordFacts record={record} /> : <Facts facts={step.facts} />}
       </dl>
       <Attempts attempts={attempts} />
-      <Shown title={step?.kind === 'tool' ? 'Arguments' : 'Input'} text={texts.input} traced={step?.input} />
-      <Shown title={step?.kind === 'tool' ? 'Result' : 'Output'} text={texts.output} traced={step?.output} />
+      <Shown title={step?.kind === 'tool' ? t('Arguments') : t('Input')} text={texts.input} traced={step?.input} />
+      <Shown title={step?.kind === 'tool' ? t('Result') : t('Output')} text={texts.output} traced={step?.output} />
     </section>
   );
 }
@@ -64,11 +65,11 @@ export function ErrorText({ error }: { readonly error: TracedError | null | unde
   if (error === null || error === undefined) return null;
   const { kind, status, text, retryAtMs } = error;
   return (
-    <div className="notice bad" role="note" aria-label="Error">
+    <div className="notice bad" role="note" aria-label={t('Error')}>
       <div>
         <p>
           <strong className="mono">{kind}</strong>
-          {status !== undefined && ` (status ${status})`}
+          {status !== undefined && ` ${t('(status {status})', { status })}`}
         </p>
         {text !== undefined && <p dir="auto">{text}</p>}
         {retryAtMs !== undefined && <RetryTime atMs={retryAtMs} />}
@@ -79,7 +80,13 @@ export function ErrorText({ error }: { readonly error: TracedError | null | unde
 
 function RetryTime({ atMs }: { readonly atMs: number }) {
   const inMs = atMs - useNow();
-  return <p className="hint">{inMs > 0 ? `Next attempt in ${timeText(inMs)}, at ${dateTime(atMs)}.` : `Next attempt was due ${dateTime(atMs)}.`}</p>;
+  return (
+    <p className="hint">
+      {inMs > 0
+        ? t('Next attempt in {in}, at {at}.', { in: timeText(inMs), at: dateTime(atMs) })
+        : t('Next attempt was due {at}.', { at: dateTime(atMs) })}
+    </p>
+  );
 }
 
 function Spent({ node: { step, record } }: { readonly node: TraceNode }) {
@@ -87,8 +94,8 @@ function Spent({ node: { step, record } }: { readonly node: TraceNode }) {
   const cost = step === undefined ? (record.modelCalls > 0 ? record.costNano : undefined) : step.costNano;
   return (
     <>
-      {tokens !== undefined && <Fact name="Tokens">{tokensText(tokens)}</Fact>}
-      {cost !== undefined && <Fact name="Cost">{costText(cost)}</Fact>}
+      {tokens !== undefined && <Fact name={t('Tokens')}>{tokensText(tokens)}</Fact>}
+      {cost !== undefined && <Fact name={t('Cost')}>{costText(cost)}</Fact>}
     </>
   );
 }
@@ -97,18 +104,20 @@ function RecordFacts({ record }: { readonly record: TraceRecord }) {
   const { model, modelCalls, toolCalls, toolErrors, agentId, conversationRef, origin, endReason, droppedSteps } = record;
   return (
     <>
-      {model !== null && <Fact name="Model">{model}</Fact>}
-      <Fact name="Model calls">{count(modelCalls)}</Fact>
-      <Fact name="Tool calls">{toolErrors === 0 ? count(toolCalls) : `${count(toolCalls)}, ${count(toolErrors)} failed`}</Fact>
-      {endReason !== null && <Fact name="End reason">{endReason}</Fact>}
-      {origin !== undefined && <Fact name="Started by">{origin}</Fact>}
+      {model !== null && <Fact name={t('Model')}>{model}</Fact>}
+      <Fact name={t('Model calls')}>{count(modelCalls)}</Fact>
+      <Fact name={t('Tool calls')}>
+        {toolErrors === 0 ? count(toolCalls) : t('{toolCalls}, {toolErrors} failed', { toolCalls: count(toolCalls), toolErrors: count(toolErrors) })}
+      </Fact>
+      {endReason !== null && <Fact name={t('End reason')}>{endReason}</Fact>}
+      {origin !== undefined && <Fact name={t('Started by')}>{origin}</Fact>}
       {agentId !== undefined && (
-        <Fact name="Agent">
+        <Fact name={t('Agent')}>
           <PageLink to={`/agents/${agentId}`}>{agentId}</PageLink>
         </Fact>
       )}
       {conversationRef !== undefined && (
-        <Fact name="Conversation">
+        <Fact name={t('Conversation')}>
           <ObjectLink id={conversationRef} />
         </Fact>
       )}
@@ -118,8 +127,8 @@ function RecordFacts({ record }: { readonly record: TraceRecord }) {
         </Fact>
       ))}
       <Facts facts={record.facts} />
-      {droppedSteps > 0 && <Fact name="Steps not kept">{count(droppedSteps)}</Fact>}
-      <Fact name="Record">
+      {droppedSteps > 0 && <Fact name={t('Steps not kept')}>{count(droppedSteps)}</Fact>}
+      <Fact name={t('Record')}>
         <span className="mono">{record.id}</span>
       </Fact>
     </>
@@ -129,7 +138,7 @@ function RecordFacts({ record }: { readonly record: TraceRecord }) {
 function Facts({ facts }: { readonly facts: TraceStep['facts'] }) {
   return Object.entries(facts ?? {}).map(([name, value]) => (
     <Fact key={name} name={labelOf(name)}>
-      {typeof value === 'string' ? <ObjectLink id={value} /> : typeof value === 'number' ? count(value) : value ? 'yes' : 'no'}
+      {typeof value === 'string' ? <ObjectLink id={value} /> : typeof value === 'number' ? count(value) : value ? t('yes') : t('no')}
     </Fact>
   ));
 }
@@ -142,8 +151,8 @@ function labelOf(name: string): string {
 function Attempts({ attempts }: { readonly attempts: readonly TraceNode[] }) {
   if (attempts.length < 2 && attempts[0]?.step?.error === undefined) return null;
   return (
-    <section aria-label="Attempts">
-      <h3>Attempts</h3>
+    <section aria-label={t('Attempts')}>
+      <h3>{t('Attempts')}</h3>
       <ol className="trace-attempts">
         {attempts.map((one) => {
           const outcome = outcomeOf(one);
@@ -176,13 +185,13 @@ function Shown({ title, text, traced }: { readonly title: string; readonly text:
           {[traced !== undefined && bytes(traced.bytes), text === undefined && whole !== undefined && 'preview'].filter(Boolean).join(', ')}
         </span>
         <span className="grow" />
-        {whole !== undefined && whole !== '' && <CopyButton text={whole} label={`Copy ${title.toLowerCase()}`} />}
+        {whole !== undefined && whole !== '' && <CopyButton text={whole} label={t('Copy {title}', { title: title.toLowerCase() })} />}
       </div>
       {whole === undefined ? (
-        <p className="hint">The text is not kept: see the setting observability.content.</p>
+        <p className="hint">{t('The text is not kept: see the setting observability.content.')}</p>
       ) : (
         <pre className="raw-text" tabIndex={0} aria-label={title} dir="auto">
-          {shown === '' ? 'Empty.' : shown.slice(0, maxShown)}
+          {shown === '' ? t('Empty.') : shown.slice(0, maxShown)}
           {shown.length > maxShown && `\n… ${count(shown.length - maxShown)} more characters`}
         </pre>
       )}

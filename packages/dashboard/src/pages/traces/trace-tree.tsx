@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { Icon } from '../../ui/icon.tsx';
 import { iconOf, kindOf, nameOf, outcomeLabels, outcomeOf, outcomeTones, timeText } from './labels.ts';
@@ -74,7 +75,7 @@ export function TraceTree({ rows, selected, span, nowMs, onSelect, onToggle }: T
         ref={box}
         className="waterfall-rows"
         role="tree"
-        aria-label="Steps"
+        aria-label={t('Steps')}
         tabIndex={0}
         aria-activedescendant={active === undefined ? undefined : rowId(active.node)}
         onScroll={look}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type ReactNode, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -16,8 +17,8 @@ type Of<Kind extends WaitingItem['kind']> = Extract<WaitingItem, { kind: Kind }>
 function Dismiss({ item, name }: { readonly item: WaitingItem; readonly name: string }) {
   const { waiting } = useSession();
   return (
-    <Button look="quiet" label={`Dismiss ${name}`} onClick={() => waiting.dismiss(item.key)}>
-      Dismiss
+    <Button look="quiet" label={t('Dismiss {name}', { name })} onClick={() => waiting.dismiss(item.key)}>
+      {t('Dismiss')}
     </Button>
   );
 }
@@ -42,14 +43,14 @@ export function JobCard({ item }: { readonly item: Of<'job'> }) {
   const act = (work: () => Promise<unknown>) => (): void => run(() => work().then(waiting.reload));
   return (
     <WaitingCard
-      badge={isPaused ? 'Job paused after failures' : lastRun?.status === 'unknown' ? 'Job interrupted' : 'Job failed'}
+      badge={isPaused ? t('Job paused after failures') : lastRun?.status === 'unknown' ? t('Job interrupted') : t('Job failed')}
       tone="bad"
       title={job.name}
       sinceMs={sinceMs}
       facts={
         <>
-          <PageLink to={`/schedule/${job.id}`}>All runs</PageLink>
-          {lastRun?.workKind === 'agent_turn' && <TraceLink reference={lastRun.rootRunId} label={`Trace of ${job.name}`} />}
+          <PageLink to={`/schedule/${job.id}`}>{t('All runs')}</PageLink>
+          {lastRun?.workKind === 'agent_turn' && <TraceLink reference={lastRun.rootRunId} label={t('Trace of {name}', { name: job.name })} />}
         </>
       }
       actions={
@@ -57,49 +58,49 @@ export function JobCard({ item }: { readonly item: Of<'job'> }) {
           <Dismiss item={item} name={job.name} />
           <span className="grow" />
           {job.lifecycle.state !== 'one_shot_terminal' && (
-            <Button icon="edit" label={`Edit ${job.name}`} onClick={() => setIsEditing(true)}>
-              Edit
+            <Button icon="edit" label={t('Edit {name}', { name: job.name })} onClick={() => setIsEditing(true)}>
+              {t('Edit')}
             </Button>
           )}
           {isPaused && (
             <Button
               icon="play"
               disabled={busy}
-              label={`Resume ${job.name}`}
+              label={t('Resume {name}', { name: job.name })}
               onClick={act(() => client.call('cron.update', { jobId: job.id, paused: false }))}
             >
-              Resume
+              {t('Resume')}
             </Button>
           )}
           {job.lifecycle.state === 'scheduled' && (
             <Button
               icon="pause"
               disabled={busy}
-              label={`Pause ${job.name}`}
+              label={t('Pause {name}', { name: job.name })}
               onClick={act(() => client.call('cron.update', { jobId: job.id, paused: true }))}
             >
-              Pause
+              {t('Pause')}
             </Button>
           )}
           <Button
             look="primary"
             icon="retry"
             disabled={busy}
-            label={`Run again: ${job.name}`}
+            label={t('Run again: {name}', { name: job.name })}
             onClick={act(() => client.call('cron.run', { jobName: job.id, agentId: job.agentId }))}
           >
-            Run again
+            {t('Run again')}
           </Button>
         </>
       }
     >
-      <Cause>{lastRun?.cause ?? lastRun?.reason ?? lastRun?.errorKind ?? 'The outcome is not known.'}</Cause>
+      <Cause>{lastRun?.cause ?? lastRun?.reason ?? lastRun?.errorKind ?? t('The outcome is not known.')}</Cause>
       <p className="snippet" dir="auto">
         {payloadText(job.payload)}
       </p>
       {next !== null && (
         <p className="hint">
-          <When atMs={next} before="Runs next " />
+          <When atMs={next} before={`${t('Runs next')} `} />
         </p>
       )}
       {error !== undefined && <Failure error={error} />}
@@ -124,14 +125,14 @@ export function WebhookCard({ item }: { readonly item: Of<'webhook'> }) {
   const { deliveryId, mapping, state, message, turnId, cause, errorKind } = item.webhook;
   return (
     <WaitingCard
-      badge={state === 'unknown' ? 'Webhook interrupted' : 'Webhook failed'}
+      badge={state === 'unknown' ? t('Webhook interrupted') : t('Webhook failed')}
       tone="bad"
       title={mapping}
       sinceMs={item.sinceMs}
       facts={
         <>
-          <PageLink to={`/webhooks/${deliveryId}`}>Open delivery</PageLink>
-          {turnId !== null && <TraceLink reference={turnId} label={`Trace of ${mapping}`} />}
+          <PageLink to={`/webhooks/${deliveryId}`}>{t('Open delivery')}</PageLink>
+          {turnId !== null && <TraceLink reference={turnId} label={t('Trace of {mapping}', { mapping })} />}
         </>
       }
       actions={
@@ -142,7 +143,7 @@ export function WebhookCard({ item }: { readonly item: Of<'webhook'> }) {
             look="primary"
             icon="retry"
             disabled={busy}
-            label={`Run again: ${mapping}`}
+            label={t('Run again: {mapping}', { mapping })}
             onClick={() =>
               run(async () => {
                 await client.call('webhooks.replay', { deliveryId });
@@ -151,12 +152,12 @@ export function WebhookCard({ item }: { readonly item: Of<'webhook'> }) {
               })
             }
           >
-            Run again
+            {t('Run again')}
           </Button>
         </>
       }
     >
-      <Cause>{cause ?? errorKind ?? 'The gateway stopped while it ran: how far it got is not known.'}</Cause>
+      <Cause>{cause ?? errorKind ?? t('The gateway stopped while it ran: how far it got is not known.')}</Cause>
       <p className="snippet" dir="auto">
         {message}
       </p>
@@ -165,7 +166,7 @@ export function WebhookCard({ item }: { readonly item: Of<'webhook'> }) {
   );
 }
 
-const messageBadges = { unknown: 'May have been sent', rejected: 'Message refused', expired: 'Message expired' } as const;
+const messageBadges = { unknown: t('May have been sent'), rejected: t('Message refused'), expired: t('Message expired') } as const;
 
 /** A message to a chat platform that was refused, expired, or may have been sent. */
 export function MessageCard({ item }: { readonly item: Of<'message'> }) {
@@ -178,38 +179,38 @@ export function MessageCard({ item }: { readonly item: Of<'message'> }) {
     <WaitingCard
       badge={state === 'rejected' || state === 'expired' ? messageBadges[state] : messageBadges.unknown}
       tone="bad"
-      title={`To ${to} on ${endpoint.channelInstanceId}`}
+      title={t('To {to} on {channelInstanceId}', { to, channelInstanceId: endpoint.channelInstanceId })}
       sinceMs={item.sinceMs}
       facts={
         <>
-          {parts > 1 && <span>{`part ${part} of ${parts}`}</span>}
+          {parts > 1 && <span>{t('part {part} of {parts}', { part, parts })}</span>}
           <span>{plural(attempts, 'attempt')}</span>
-          <PageLink to="/channels">Channels</PageLink>
+          <PageLink to="/channels">{t('Channels')}</PageLink>
         </>
       }
       actions={
         <>
-          {state !== 'unknown' && <Dismiss item={item} name={`the message to ${to}`} />}
+          {state !== 'unknown' && <Dismiss item={item} name={t('the message to {to}', { to })} />}
           <span className="grow" />
           {state === 'unknown' && (
             <>
               <Button
                 disabled={busy}
-                label={`Give up: message to ${to}`}
+                label={t('Give up: message to {to}', { to })}
                 onClick={act(async () => {
                   await client.call('delivery.settle', { deliveryId, as: 'rejected' });
                   waiting.dismiss(`${deliveryId} ${attempts}`);
                 })}
               >
-                Give up
+                {t('Give up')}
               </Button>
               <Button
                 icon="check"
                 disabled={busy}
-                label={`It was sent: message to ${to}`}
+                label={t('It was sent: message to {to}', { to })}
                 onClick={act(() => client.call('delivery.settle', { deliveryId, as: 'accepted' }))}
               >
-                It was sent
+                {t('It was sent')}
               </Button>
             </>
           )}
@@ -217,10 +218,10 @@ export function MessageCard({ item }: { readonly item: Of<'message'> }) {
             look="primary"
             icon="retry"
             disabled={busy}
-            label={`Send again: message to ${to}`}
+            label={t('Send again: message to {to}', { to })}
             onClick={act(() => client.call('delivery.resend', { deliveryId }))}
           >
-            Send again
+            {t('Send again')}
           </Button>
         </>
       }

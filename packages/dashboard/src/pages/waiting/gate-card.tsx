@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useSession } from '../../data/context.ts';
 import type { WaitingItem } from '../../data/waiting.ts';
 import { PageLink } from '../../ui/link.tsx';
@@ -8,7 +9,7 @@ import { WaitingCard } from './waiting-card.tsx';
 export function GateCard({ item: { graph, graphId, nodeId, question, sinceMs } }: { readonly item: Extract<WaitingItem, { kind: 'gate' }> }) {
   const { waiting } = useSession();
   return (
-    <WaitingCard badge="Question" title={graph} sinceMs={sinceMs} facts={<PageLink to={`/graphs/runs/${graphId}`}>Open run</PageLink>}>
+    <WaitingCard badge={t('Question')} title={graph} sinceMs={sinceMs} facts={<PageLink to={`/graphs/runs/${graphId}`}>{t('Open run')}</PageLink>}>
       <GateAnswer graphId={graphId} nodeId={nodeId} question={question} onAnswered={waiting.reload} />
     </WaitingCard>
   );

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { dateTime } from '../../data/format.ts';
@@ -15,10 +16,15 @@ export function PairingCard({ pairing }: { readonly pairing: WaitingPairing }) {
   const { busy, error, run } = useAction();
   const { pairingId, senderName, senderId, channelInstanceId, requestedAt, expiresAt } = pairing;
   return (
-    <WaitingCard badge="Pairing" title={`${senderName} wants to write to your agent`} sinceMs={requestedAt} facts={<span>{channelInstanceId}</span>}>
+    <WaitingCard
+      badge={t('Pairing')}
+      title={t('{senderName} wants to write to your agent', { senderName })}
+      sinceMs={requestedAt}
+      facts={<span>{channelInstanceId}</span>}
+    >
       <p className="hint">
-        The sender was shown a code. Enter it to let <span className="mono">{senderId}</span> in
-        {expiresAt === null ? '.' : ` before ${dateTime(expiresAt)}.`}
+        {tx('The sender was shown a code. Enter it to let {span} in', { span: <span className="mono">{senderId}</span> })}
+        {expiresAt === null ? '.' : ` ${t('before {expiresAt}.', { expiresAt: dateTime(expiresAt) })}`}
       </p>
       {error !== undefined && <Failure error={error} />}
       <form
@@ -30,8 +36,8 @@ export function PairingCard({ pairing }: { readonly pairing: WaitingPairing }) {
       >
         <input
           className="mono"
-          aria-label={`Code of ${senderName}`}
-          placeholder="Code"
+          aria-label={t('Code of {senderName}', { senderName })}
+          placeholder={t('Code')}
           autoComplete="off"
           required
           minLength={codeLength.min}
@@ -42,13 +48,13 @@ export function PairingCard({ pairing }: { readonly pairing: WaitingPairing }) {
         <Button
           look="danger"
           disabled={busy}
-          label={`Refuse ${senderName}`}
+          label={t('Refuse {senderName}', { senderName })}
           onClick={() => run(() => client.call('channels.unpair', { pairingId }).then(waiting.reload))}
         >
-          Refuse
+          {t('Refuse')}
         </Button>
-        <Button submit look="primary" disabled={busy || code.trim().length < codeLength.min} label={`Accept ${senderName}`}>
-          Accept
+        <Button submit look="primary" disabled={busy || code.trim().length < codeLength.min} label={t('Accept {senderName}', { senderName })}>
+          {t('Accept')}
         </Button>
       </form>
     </WaitingCard>

@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
@@ -33,33 +34,35 @@ export function WaitingPage({ wanted }: { readonly wanted: string | undefined })
   const failed = items.filter(({ kind }) => kind === 'job' || kind === 'webhook' || kind === 'message');
 
   return (
-    <Page help="dashboard" title="Waiting for you" lead="Calls, questions and failures that need your decision." actions={<NoticeSwitch />}>
+    <Page help="dashboard" title={t('Waiting for you')} lead={t('Calls, questions and failures that need your decision.')} actions={<NoticeSwitch />}>
       {error !== undefined && <Failure error={error} onRetry={waiting.reload} />}
       <p className="visually-hidden" role="status">
-        {isLoading ? '' : total === 0 ? 'Nothing waits for you.' : `${plural(total, 'item')} waiting.`}
+        {isLoading ? '' : total === 0 ? t('Nothing waits for you.') : t('{items} waiting.', { items: plural(total, 'item') })}
       </p>
       {isLoading && total === 0 && <Skeleton lines={4} />}
       {!isLoading && error === undefined && pending.error === undefined && total === 0 && (
-        <Empty title="Nothing waits for you">
+        <Empty title={t('Nothing waits for you')}>
           <p>
-            Calls that need an approval, questions of graphs, people who want to write over a channel, and failed work appear here. What ran is in{' '}
-            <PageLink to="/runs">Executions</PageLink>, what was reported in the <PageLink to="/inbox">inbox</PageLink>.
+            {tx(
+              'Calls that need an approval, questions of graphs, people who want to write over a channel, and failed work appear here. What ran is in {link}, what was reported in the {link2}.',
+              { link: <PageLink to="/runs">{t('Executions')}</PageLink>, link2: <PageLink to="/inbox">{t('inbox')}</PageLink> },
+            )}
           </p>
         </Empty>
       )}
-      <div ref={list} tabIndex={-1} className="waiting-list" role="region" aria-label="What waits for you">
+      <div ref={list} tabIndex={-1} className="waiting-list" role="region" aria-label={t('What waits for you')}>
         <PendingApprovals wanted={wanted} />
-        <Group title="Questions">
+        <Group title={t('Questions')}>
           {of('gate').map((item) => (
             <GateCard key={item.key} item={item} />
           ))}
         </Group>
-        <Group title="New people">
+        <Group title={t('New people')}>
           {of('pairing').map((item) => (
             <PairingCard key={item.key} pairing={item.pairing} />
           ))}
         </Group>
-        <Group title="Failed work">
+        <Group title={t('Failed work')}>
           {failed.map((item) =>
             item.kind === 'job' ? (
               <JobCard key={item.key} item={item} />
@@ -90,10 +93,10 @@ function NoticeSwitch() {
   const state = useStore(notices);
   const { busy, run } = useAction();
   if (state === 'unsupported') return null;
-  if (state === 'refused') return <span className="hint">Notifications are blocked in the settings of this browser.</span>;
+  if (state === 'refused') return <span className="hint">{t('Notifications are blocked in the settings of this browser.')}</span>;
   return (
     <Button icon="bell" disabled={busy} onClick={() => run(() => setNotices(state === 'off'))}>
-      {state === 'on' ? 'Stop notifying me' : 'Notify me in this browser'}
+      {state === 'on' ? t('Stop notifying me') : t('Notify me in this browser')}
     </Button>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { type ReactNode, useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -50,46 +51,46 @@ export function DeliveryList({
   );
   const { data } = found;
   return (
-    <section className="deliveries" aria-label="Deliveries">
+    <section className="deliveries" aria-label={t('Deliveries')}>
       <div className="toolbar">
-        <h2>Deliveries</h2>
+        <h2>{t('Deliveries')}</h2>
         <span className="grow" />
         <select
-          aria-label="Mapping"
+          aria-label={t('Mapping')}
           value={mapping}
           onChange={(event) => {
             setMapping(event.target.value);
             setTrail([]);
           }}
         >
-          <option value="">All mappings</option>
+          <option value="">{t('All mappings')}</option>
           {mappings.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
         <select
-          aria-label="State"
+          aria-label={t('State')}
           value={state}
           onChange={(event) => {
             setState(states.find((one) => one === event.target.value) ?? '');
             setTrail([]);
           }}
         >
-          <option value="">All states</option>
+          <option value="">{t('All states')}</option>
           {states.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
         <Button icon="retry" onClick={found.reload} disabled={found.loading}>
-          Refresh
+          {t('Refresh')}
         </Button>
       </div>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={5} />}
-      {data?.deliveries.length === 0 && <Empty title="No deliveries" />}
+      {data?.deliveries.length === 0 && <Empty title={t('No deliveries')} />}
       {data !== undefined && data.deliveries.length > 0 && (
-        <ul className="feed" aria-label="Deliveries">
+        <ul className="feed" aria-label={t('Deliveries')}>
           {data.deliveries.map((delivery) => (
             <li key={delivery.deliveryId}>
               <DeliveryRow delivery={delivery} isOpen={delivery.deliveryId === named} onReplay={() => setAsked(delivery)} />
@@ -100,7 +101,7 @@ export function DeliveryList({
       {(trail.length > 0 || data?.hasMore === true) && (
         <div className="pages">
           <Button small disabled={trail.length === 0} onClick={() => setTrail(trail.slice(0, -1))}>
-            Newer
+            {t('Newer')}
           </Button>
           <Button
             small
@@ -110,23 +111,27 @@ export function DeliveryList({
               if (last !== undefined) setTrail([...trail, last.deliveryId]);
             }}
           >
-            Older
+            {t('Older')}
           </Button>
         </div>
       )}
       {asked !== undefined && (
         <Confirm
-          title="Replay this delivery?"
-          action="Replay"
+          title={t('Replay this delivery?')}
+          action={t('Replay')}
           onClose={() => setAsked(undefined)}
           run={async () => {
             const { deliveryId } = await client.call('webhooks.replay', { deliveryId: asked.deliveryId });
-            setOutcome(`Replayed as ${deliveryId}.`);
+            setOutcome(t('Replayed as {deliveryId}.', { deliveryId }));
             found.reload();
             onReplayed();
           }}
         >
-          <p>{`The agent receives the message from ${asked.mapping} again, in the same conversation, with the agent's current tools.`}</p>
+          <p>
+            {t("The agent receives the message from {mapping} again, in the same conversation, with the agent's current tools.", {
+              mapping: asked.mapping,
+            })}
+          </p>
         </Confirm>
       )}
     </section>
@@ -165,13 +170,13 @@ function DeliveryRow({ delivery, isOpen, onReplay }: { readonly delivery: Delive
         <pre className="raw-text">{message}</pre>
         <WaitingReason waiting={waiting} />
         <dl className="facts">
-          {fact('Received', `${dateTime(receivedAt)}, ${bytes(delivery.bodyBytes)}`)}
-          {delivery.endedAt !== null && fact('Ended', dateTime(delivery.endedAt))}
-          {errorKind !== null && fact('Error', errorKind)}
-          {delivery.cause !== undefined && fact('Cause', delivery.cause)}
+          {fact(t('Received'), `${dateTime(receivedAt)}, ${bytes(delivery.bodyBytes)}`)}
+          {delivery.endedAt !== null && fact(t('Ended'), dateTime(delivery.endedAt))}
+          {errorKind !== null && fact(t('Error'), errorKind)}
+          {delivery.cause !== undefined && fact(t('Cause'), delivery.cause)}
           {conversationRef !== null &&
             fact(
-              'Conversation',
+              t('Conversation'),
               <>
                 <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>
                 {/* The waiting turn has no end yet. */}
@@ -185,21 +190,21 @@ function DeliveryRow({ delivery, isOpen, onReplay }: { readonly delivery: Delive
             )}
           {turnId !== null &&
             fact(
-              'Turn',
+              t('Turn'),
               <>
                 <ObjectLink id={turnId} />
                 {finishReason === null ? '' : `, ${finishReason}`} · <TraceLink reference={turnId} />
               </>,
             )}
-          {senderId !== null && fact('Sender id', senderId)}
-          {delivery.remoteAddress !== null && fact('From', delivery.remoteAddress)}
-          {repeats > 0 && fact('Duplicates', plural(repeats, 'time'))}
-          {replayOf !== null && fact('Replay of', <ObjectLink id={replayOf} />)}
-          {fact('Id', deliveryId)}
+          {senderId !== null && fact(t('Sender id'), senderId)}
+          {delivery.remoteAddress !== null && fact(t('From'), delivery.remoteAddress)}
+          {repeats > 0 && fact(t('Duplicates'), plural(repeats, 'time'))}
+          {replayOf !== null && fact(t('Replay of'), <ObjectLink id={replayOf} />)}
+          {fact(t('Id'), deliveryId)}
         </dl>
         <div className="actions">
-          <Button small icon="retry" label={`Replay: ${deliveryId}`} onClick={onReplay}>
-            Replay
+          <Button small icon="retry" label={t('Replay: {deliveryId}', { deliveryId })} onClick={onReplay}>
+            {t('Replay')}
           </Button>
         </div>
       </div>

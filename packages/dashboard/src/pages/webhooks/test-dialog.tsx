@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -25,7 +26,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
     }
   };
   return (
-    <Dialog title={`Test ${mapping}`} onClose={onClose} wide>
+    <Dialog title={t('Test {mapping}', { mapping })} onClose={onClose} wide>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -33,7 +34,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
         }}
       >
         <div className="dialog-body">
-          <Field label="Payload" hint="JSON as the sender would send it. No signature is required.">
+          <Field label={t('Payload')} hint={t('JSON as the sender would send it. No signature is required.')}>
             {(id, hint) => (
               <textarea
                 id={id}
@@ -46,7 +47,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
               />
             )}
           </Field>
-          <Field label="Headers" hint="One per line, for example x-github-event: issues.">
+          <Field label={t('Headers')} hint={t('One per line, for example x-github-event: issues.')}>
             {(id, hint) => (
               <textarea
                 id={id}
@@ -63,12 +64,12 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
-          <Button onClick={onClose}>Close</Button>
+          <Button onClick={onClose}>{t('Close')}</Button>
           <Button disabled={busy} onClick={() => run(() => test(true))}>
-            Run
+            {t('Run')}
           </Button>
           <Button submit look="primary" disabled={busy}>
-            Preview
+            {t('Preview')}
           </Button>
         </footer>
       </form>
@@ -79,22 +80,21 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
 function Outcome({ tested: { mapping, takenBy, message, sessionKey, conversationRef, deliveryId } }: { readonly tested: Tested }) {
   return (
     <div className="webhook-outcome">
-      {takenBy !== mapping && <Notice tone="warn">{takenBy === null ? 'No mapping matches.' : `The mapping ${takenBy} matches first.`}</Notice>}
+      {takenBy !== mapping && (
+        <Notice tone="warn">{takenBy === null ? t('No mapping matches.') : t('The mapping {takenBy} matches first.', { takenBy })}</Notice>
+      )}
       {deliveryId !== null && (
         <Notice tone="good">
           <span>
-            Running as <span className="mono">{deliveryId}</span>
+            {tx('Running as {span}', { span: <span className="mono">{deliveryId}</span> })}
             {conversationRef !== null && (
-              <>
-                {' '}
-                in <PageLink to={`/conversations/${conversationRef}`}>this conversation</PageLink>
-              </>
+              <> {tx('in {link}', { link: <PageLink to={`/conversations/${conversationRef}`}>{t('this conversation')}</PageLink> })}</>
             )}
             .
           </span>
         </Notice>
       )}
-      <pre className="raw-text" aria-label="Message">
+      <pre className="raw-text" aria-label={t('Message')}>
         {message}
       </pre>
       {sessionKey !== null && <p className="hint mono">{sessionKey}</p>}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -12,17 +13,17 @@ import { TestDialog } from './test-dialog.tsx';
 export type Webhooks = Result<'webhooks.list'>;
 export type Webhook = Webhooks['webhooks'][number];
 
-const signatureLabels: Readonly<Record<Webhook['signature'], string>> = { hmac: 'HMAC', standard: 'Standard Webhooks', none: 'no signature' };
+const signatureLabels: Readonly<Record<Webhook['signature'], string>> = { hmac: 'HMAC', standard: t('Standard Webhooks'), none: t('no signature') };
 const replayLabels: Readonly<Record<Webhook['replay'], string>> = {
-  exact: 'by id and body',
-  body: 'by body',
-  signed: 'by signed id',
+  exact: t('by id and body'),
+  body: t('by body'),
+  signed: t('by signed id'),
 };
 
 /** Lists webhook mappings and deliveries; `/webhooks/<id>` opens a delivery. */
 export function WebhooksPage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
-  return admin ? <Whole named={rest} /> : <AdminOnly title="Webhooks" />;
+  return admin ? <Whole named={rest} /> : <AdminOnly title={t('Webhooks')} />;
 }
 
 function Whole({ named }: { readonly named: string | undefined }) {
@@ -31,19 +32,19 @@ function Whole({ named }: { readonly named: string | undefined }) {
   const [testing, setTesting] = useState<string>();
   const { data } = listed;
   return (
-    <Page wide help="schedule" title="Webhooks" lead="Requests from other systems to agents. Mappings and secrets are set in config.yaml.">
+    <Page wide help="schedule" title={t('Webhooks')} lead={t('Requests from other systems to agents. Mappings and secrets are set in config.yaml.')}>
       <ExecutionTabs current="/webhooks" />
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {data === undefined && listed.loading && <Skeleton lines={5} />}
-      {data?.enabled === false && <Notice tone="warn">Webhooks are disabled: no requests are accepted.</Notice>}
+      {data?.enabled === false && <Notice tone="warn">{t('Webhooks are disabled: no requests are accepted.')}</Notice>}
       {data?.webhooks.length === 0 && (
-        <Empty title="No webhooks">
-          <p>Set up presets and mappings under `webhooks` in config.yaml.</p>
+        <Empty title={t('No webhooks')}>
+          <p>{t('Set up presets and mappings under `webhooks` in config.yaml.')}</p>
         </Empty>
       )}
       {data !== undefined && data.webhooks.length > 0 && (
         <>
-          <ul className="rows" aria-label="Mappings">
+          <ul className="rows" aria-label={t('Mappings')}>
             {data.webhooks.map((hook) => (
               <MappingRow key={hook.mapping} hook={hook} base={data.path} onTest={() => setTesting(hook.mapping)} />
             ))}
@@ -66,21 +67,23 @@ function MappingRow({ hook, base, onTest }: { readonly hook: Webhook; readonly b
         {name !== null && <p dir="auto">{name}</p>}
         <p className="mono hint webhook-address">{address}</p>
         <p className="hint">
-          {action === 'agent' ? `starts a turn of ${agentId}` : `wakes ${agentId}`}
-          {source !== null && ` · source ${source} only`}
-          {` · deduplicates ${replayLabels[replay]}`}
+          {action === 'agent' ? t('starts a turn of {agentId}', { agentId }) : t('wakes {agentId}', { agentId })}
+          {source !== null && ` ${t('· source {source} only', { source })}`}
+          {` ${t('· deduplicates {replayLabels}', { replayLabels: replayLabels[replay] })}`}
         </p>
       </div>
       <div className="row-facts">
         <Badge tone={signature === 'none' ? 'warn' : 'good'}>{signatureLabels[signature]}</Badge>
-        <Badge>{preset === null ? (builtIn ? 'built in' : 'config.yaml') : `preset ${preset}`}</Badge>
+        <Badge>{preset === null ? (builtIn ? t('built in') : 'config.yaml') : t('preset {preset}', { preset })}</Badge>
         <span>{plural(deliveries, 'delivery', 'deliveries')}</span>
-        {lastDeliveryAt !== null && <span title={dateTime(lastDeliveryAt)}>{`last ${ago(lastDeliveryAt)}`}</span>}
+        {lastDeliveryAt !== null && (
+          <span title={dateTime(lastDeliveryAt)}>{t('last {lastDeliveryAt}', { lastDeliveryAt: ago(lastDeliveryAt) })}</span>
+        )}
       </div>
       <div className="actions">
-        {path !== null && <CopyButton text={address} label="Copy URL" />}
-        <Button small label={`Test ${mapping}`} onClick={onTest}>
-          Test
+        {path !== null && <CopyButton text={address} label={t('Copy URL')} />}
+        <Button small label={t('Test {mapping}', { mapping })} onClick={onTest}>
+          {t('Test')}
         </Button>
       </div>
     </li>

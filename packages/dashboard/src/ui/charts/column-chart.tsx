@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useRef } from 'react';
 import { labelEvery, scaleFor } from './scale.ts';
 import { useWidth } from './use-width.ts';
@@ -149,12 +150,12 @@ function StackedColumn({
 function ChartTable({ caption, series, columns, format }: ChartProps) {
   return (
     <details className="chart-table">
-      <summary>As a table</summary>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${caption}, as a table`}>
+      <summary>{t('As a table')}</summary>
+      <div className="table-scroll" tabIndex={0} role="region" aria-label={t('{caption}, as a table', { caption })}>
         <table>
           <thead>
             <tr>
-              <th scope="col">Day</th>
+              <th scope="col">{t('Day')}</th>
               {series.map((name) => (
                 <th key={name} scope="col" data-align="right">
                   {name}
@@ -162,7 +163,7 @@ function ChartTable({ caption, series, columns, format }: ChartProps) {
               ))}
               {series.length > 1 && (
                 <th scope="col" data-align="right">
-                  Total
+                  {t('Total')}
                 </th>
               )}
             </tr>

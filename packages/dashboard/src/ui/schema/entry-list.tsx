@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type ComponentType, useId, useState } from 'react';
 import { errorOf } from '../../data/field-errors.ts';
 import { plural } from '../../data/format.ts';
@@ -51,15 +52,15 @@ export function EntryList({
       })}
       {keys.length > limit && (
         <Button small onClick={() => setLimit(limit + pageSize)}>
-          {`Show more (${keys.length - limit})`}
+          {t('Show more ({keys})', { keys: keys.length - limit })}
         </Button>
       )}
-      {keys.length === 0 && <p className="hint">None.</p>}
+      {keys.length === 0 && <p className="hint">{t('None.')}</p>}
       {shape.kind === 'record' ? (
         <AddEntry title={setting.title} names={shape.names?.filter((name) => !keys.includes(name))} taken={keys} onAdd={add} />
       ) : (
-        <Button small icon="plus" onClick={() => add(keys.length)} label={`Add to ${setting.title}`}>
-          Add
+        <Button small icon="plus" onClick={() => add(keys.length)} label={t('Add to {title}', { title: setting.title })}>
+          {t('Add')}
         </Button>
       )}
     </div>
@@ -87,14 +88,14 @@ function Entry({ Fields, ...props }: SettingProps & { readonly Fields: Component
           <span className="entry-name">{name}</span>
           <span className="hint cut">{summary}</span>
         </button>
-        {stored === undefined ? <Badge tone="accent">new</Badge> : !isSame(value, stored) && <Badge tone="accent">changed</Badge>}
-        {message !== undefined && <Badge tone="bad">check</Badge>}
+        {stored === undefined ? <Badge tone="accent">{t('new')}</Badge> : !isSame(value, stored) && <Badge tone="accent">{t('changed')}</Badge>}
+        {message !== undefined && <Badge tone="bad">{t('check')}</Badge>}
         {isOpen && (
-          <Button small look="quiet" label={isJson ? `Form: ${name}` : `JSON: ${name}`} onClick={() => setJson(!isJson)}>
-            {isJson ? 'Form' : 'JSON'}
+          <Button small look="quiet" label={isJson ? t('Form: {name}', { name }) : t('JSON: {name}', { name })} onClick={() => setJson(!isJson)}>
+            {isJson ? t('Form') : t('JSON')}
           </Button>
         )}
-        <IconButton icon="trash" label={`Remove: ${name}`} onClick={() => form.set(setting, undefined)} />
+        <IconButton icon="trash" label={t('Remove: {name}', { name })} onClick={() => form.set(setting, undefined)} />
       </div>
       {errors.get(setting.id) !== undefined && !isJson && <p className="field-error pad">{errors.get(setting.id)}</p>}
       {isOpen && (
@@ -111,11 +112,11 @@ function describe(setting: Setting, value: unknown): { readonly name: string; re
   const key = setting.path.at(-1);
   const own = isRecord(value) ? value : {};
   const id = own['id'] ?? own['name'] ?? own['path'];
-  const name = typeof key === 'string' ? key : typeof id === 'string' ? id : `Item ${Number(key) + 1}`;
+  const name = typeof key === 'string' ? key : typeof id === 'string' ? id : t('Item {key}', { key: Number(key) + 1 });
   const facts = Object.entries(own).flatMap(([one, part]) =>
     ['type', 'transport', 'model', 'action', 'baseUrl', 'url', 'command'].includes(one) && typeof part === 'string' ? [part] : [],
   );
-  return { name, summary: facts.length > 0 ? facts.join(' · ') : `${plural(Object.keys(own).length, 'key')} set` };
+  return { name, summary: facts.length > 0 ? facts.join(' · ') : t('{keys} set', { keys: plural(Object.keys(own).length, 'key') }) };
 }
 
 function AddEntry({
@@ -142,8 +143,8 @@ function AddEntry({
     <div className="entry-add">
       {names === undefined ? (
         <input
-          aria-label={`Name of a new entry of ${title}`}
-          placeholder="Name"
+          aria-label={t('Name of a new entry of {title}', { title })}
+          placeholder={t('Name')}
           spellCheck={false}
           autoCapitalize="off"
           autoComplete="off"
@@ -156,17 +157,17 @@ function AddEntry({
           }}
         />
       ) : (
-        <select aria-label={`Name of a new entry of ${title}`} value={name} onChange={({ target }) => setName(target.value)}>
-          <option value="">Choose…</option>
+        <select aria-label={t('Name of a new entry of {title}', { title })} value={name} onChange={({ target }) => setName(target.value)}>
+          <option value="">{t('Choose…')}</option>
           {names.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
       )}
-      <Button small icon="plus" disabled={name.trim() === '' || isTaken} onClick={add} label={`Add to ${title}`}>
-        Add
+      <Button small icon="plus" disabled={name.trim() === '' || isTaken} onClick={add} label={t('Add to {title}', { title })}>
+        {t('Add')}
       </Button>
-      {isTaken && <span className="hint">Exists already.</span>}
+      {isTaken && <span className="hint">{t('Exists already.')}</span>}
     </div>
   );
 }

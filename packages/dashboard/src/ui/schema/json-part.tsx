@@ -1,3 +1,4 @@
+import { t, tx } from '../../language.ts';
 import { useId } from 'react';
 import { errorOf } from '../../data/field-errors.ts';
 import { hiddenSecret } from './changes.ts';
@@ -13,7 +14,7 @@ export function JsonPart({ setting, value, errors }: Pick<SettingProps, 'setting
   return (
     <div className="setting-json">
       <label htmlFor={id} className="visually-hidden">
-        {`${setting.title} as JSON`}
+        {t('{title} as JSON', { title: setting.title })}
       </label>
       <JsonControl
         setting={setting}
@@ -35,7 +36,7 @@ export function JsonPart({ setting, value, errors }: Pick<SettingProps, 'setting
         </p>
       )}
       <p className="hint" id={`${id}-hint`}>
-        Only what is set; everything else has its default. {hiddenSecret} keeps a secret as it is.
+        {tx('Only what is set; everything else has its default. {hiddenSecret} keeps a secret as it is.', { hiddenSecret })}
       </p>
     </div>
   );

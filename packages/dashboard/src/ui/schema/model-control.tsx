@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useId, useState } from 'react';
 import { IconButton } from '../parts.tsx';
 import type { ControlProps } from './control-props.ts';
@@ -15,7 +16,7 @@ export function ModelControl({ setting, value, fallback, onChange, own }: Contro
         spellCheck={false}
         autoCapitalize="off"
         autoComplete="off"
-        placeholder={typeof fallback === 'string' ? fallback : 'Not set'}
+        placeholder={typeof fallback === 'string' ? fallback : t('Not set')}
         value={typeof value === 'string' ? value : ''}
         onChange={({ target }) => onChange(target.value === '' && !setting.isEntry ? undefined : target.value)}
       />
@@ -43,10 +44,10 @@ export function ModelListControl({ setting, value, onChange, own }: ControlProps
           {chosen.map((model, index) => (
             <li key={`${index} ${model}`}>
               <span className="model-list-name">{model}</span>
-              {index > 0 && <IconButton icon="up" label={`Try ${model} earlier`} onClick={() => move(index)} />}
+              {index > 0 && <IconButton icon="up" label={t('Try {model} earlier', { model })} onClick={() => move(index)} />}
               <IconButton
                 icon="close"
-                label={`Remove ${model}`}
+                label={t('Remove {model}', { model })}
                 onClick={() => onChange(chosen.length === 1 ? undefined : chosen.toSpliced(index, 1))}
               />
             </li>
@@ -59,7 +60,7 @@ export function ModelListControl({ setting, value, onChange, own }: ControlProps
         spellCheck={false}
         autoCapitalize="off"
         autoComplete="off"
-        placeholder="Add a model"
+        placeholder={t('Add a model')}
         value={name}
         onChange={({ target }) => (models.includes(target.value) ? add(target.value) : setName(target.value))}
         onBlur={() => add(name)}

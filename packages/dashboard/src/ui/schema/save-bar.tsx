@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type ReactNode, useState } from 'react';
 import { describeError } from '../../data/errors.ts';
 import type { FieldErrors } from '../../data/field-errors.ts';
@@ -49,12 +50,12 @@ export function SaveBar({
               <strong>{saved.title}</strong>
               <span className="hint">{saved.detail}</span>
             </p>
-            <IconButton icon="close" label="Dismiss" onClick={() => setSaved(undefined)} />
+            <IconButton icon="close" label={t('Dismiss')} onClick={() => setSaved(undefined)} />
           </div>
         )}
       </div>
       {isDirty && (
-        <div className="save-bar" role="region" aria-label="Unsaved changes">
+        <div className="save-bar" role="region" aria-label={t('Unsaved changes')}>
           <div className="save-text" role="status">
             <strong>{plural(changes.length, 'unsaved change')}</strong>
             {problem !== undefined ? (
@@ -69,7 +70,7 @@ export function SaveBar({
                 : {problem[1]}
               </span>
             ) : isChecking ? (
-              <span className="hint">Checking…</span>
+              <span className="hint">{t('Checking…')}</span>
             ) : check.error !== undefined ? (
               <span className="bad-text">{describeError(check.error).message}</span>
             ) : (
@@ -77,7 +78,7 @@ export function SaveBar({
             )}
           </div>
           <Button look="quiet" onClick={draft.discard}>
-            Discard
+            {t('Discard')}
           </Button>
           <Button
             look="primary"
@@ -87,7 +88,7 @@ export function SaveBar({
               setReviewing(true);
             }}
           >
-            Review and save
+            {t('Review and save')}
           </Button>
         </div>
       )}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 /** The subset of JSON Schema that the forms support. */
 export interface Schema {
   readonly [key: string]: unknown;
@@ -97,8 +98,8 @@ export function hintOf(given: unknown, lookup: Lookup): string | undefined {
   const max = numberOf(schema['maximum']);
   const parts = [
     typeof schema['description'] === 'string' ? schema['description'] : undefined,
-    min !== undefined && max !== undefined ? `${min} to ${max}.` : undefined,
-    isPlain(schema['default']) ? `Default: ${String(schema['default'])}.` : undefined,
+    min !== undefined && max !== undefined ? t('{min} to {max}.', { min, max }) : undefined,
+    isPlain(schema['default']) ? t('Default: {schema}.', { schema: String(schema['default']) }) : undefined,
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? undefined : parts.join(' ');
 }

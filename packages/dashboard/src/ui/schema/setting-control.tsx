@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { useState } from 'react';
 import { hiddenSecret } from './changes.ts';
 import type { ControlProps } from './control-props.ts';
@@ -34,7 +35,7 @@ function SwitchControl({ value, fallback, onChange, own }: ControlProps) {
   return (
     <span className="switch-line">
       <input {...own} type="checkbox" role="switch" className="switch" checked={isOn} onChange={({ target }) => onChange(target.checked)} />
-      <span aria-hidden="true">{isOn ? 'On' : 'Off'}</span>
+      <span aria-hidden="true">{isOn ? t('On') : t('Off')}</span>
     </span>
   );
 }
@@ -47,7 +48,7 @@ function NumberControl({ setting: { unit, isEntry }, value, fallback, onChange, 
         {...own}
         inputMode="decimal"
         autoComplete="off"
-        placeholder={typeof fallback === 'number' ? String(fallback) : 'Not set'}
+        placeholder={typeof fallback === 'number' ? String(fallback) : t('Not set')}
         value={value === undefined ? '' : String(value)}
         onChange={({ target: { value: text } }) => onChange(text.trim() === '' && !isEntry ? undefined : numberOrText(text))}
       />
@@ -69,7 +70,7 @@ function ChoiceControl({ setting, value, fallback, onChange, own, options }: Con
       value={typeof value === 'string' ? value : ''}
       onChange={({ target }) => onChange(target.value === '' ? undefined : target.value)}
     >
-      {!setting.isEntry && <option value="">{typeof fallback === 'string' ? `Default: ${fallback}` : 'Not set'}</option>}
+      {!setting.isEntry && <option value="">{typeof fallback === 'string' ? t('Default: {fallback}', { fallback }) : t('Not set')}</option>}
       {options.map((option) => (
         <option key={option}>{option}</option>
       ))}
@@ -108,7 +109,7 @@ function TextControl({ setting, value, fallback, onChange, own }: ControlProps) 
       autoCapitalize="off"
       autoComplete="off"
       className={typeof value === 'string' && value.includes('${') ? 'mono' : undefined}
-      placeholder={typeof fallback === 'string' && fallback !== '' ? fallback : 'Not set'}
+      placeholder={typeof fallback === 'string' && fallback !== '' ? fallback : t('Not set')}
       value={value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)}
       onChange={({ target }) => onChange(target.value === '' && !setting.isEntry ? undefined : target.value)}
     />
@@ -121,7 +122,7 @@ function LongTextControl({ setting, value, fallback, onChange, own }: ControlPro
     <textarea
       {...own}
       rows={Math.min(16, Math.max(3, text.split('\n').length + 1))}
-      placeholder={typeof fallback === 'string' && fallback !== '' ? fallback : 'Not set'}
+      placeholder={typeof fallback === 'string' && fallback !== '' ? fallback : t('Not set')}
       value={text}
       onChange={({ target }) => onChange(target.value === '' && !setting.isEntry ? undefined : target.value)}
     />
@@ -140,7 +141,7 @@ function SecretControl({ setting, value, onChange, own }: ControlProps) {
       autoCapitalize="off"
       autoComplete="off"
       className="mono"
-      placeholder={isHidden ? 'Hidden; type to replace it' : '${NAME}'}
+      placeholder={isHidden ? t('Hidden; type to replace it') : t('${NAME}')}
       value={typeof value === 'string' && !isHidden ? value : ''}
       onChange={({ target }) => onChange(target.value === '' && !setting.isEntry ? undefined : target.value)}
     />
@@ -160,7 +161,7 @@ function LinesControl({ value, fallback, onChange, own }: ControlProps) {
       spellCheck={false}
       autoCapitalize="off"
       rows={Math.min(10, Math.max(2, shown.split('\n').length))}
-      placeholder={value === undefined && defaults.length > 0 ? defaults.join('\n') : 'One per line'}
+      placeholder={value === undefined && defaults.length > 0 ? defaults.join('\n') : t('One per line')}
       value={shown}
       onChange={({ target }) => {
         setText(target.value);
@@ -206,6 +207,6 @@ function parse(text: string): { readonly value: unknown } | { readonly problem: 
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    return { problem: `Not valid JSON: ${error instanceof Error ? error.message : String(error)}` };
+    return { problem: t('Not valid JSON: {message}', { message: error instanceof Error ? error.message : String(error) }) };
   }
 }

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type ReactNode, useId } from 'react';
 import { errorOf } from '../../data/field-errors.ts';
 import { bytes, duration } from '../../data/format.ts';
@@ -21,7 +22,7 @@ export function SettingRow({ setting, value, stored, inForce, errors }: SettingP
       <div className="setting-text">
         <label htmlFor={id}>
           {setting.title}
-          {setting.required && <span className="setting-required"> (required)</span>}
+          {setting.required && <span className="setting-required"> {t('(required)')}</span>}
         </label>
         {setting.description !== undefined && (
           <p className="hint" id={`${id}-hint`}>
@@ -33,7 +34,7 @@ export function SettingRow({ setting, value, stored, inForce, errors }: SettingP
           {boundsOf(setting)}
           <span
             className={`setting-apply ${setting.apply}`}
-            title={setting.apply === 'live' ? 'In force as soon as it is saved' : 'In force after a restart'}
+            title={setting.apply === 'live' ? t('In force as soon as it is saved') : t('In force after a restart')}
           >
             {setting.apply}
           </span>
@@ -66,18 +67,18 @@ export function SettingRow({ setting, value, stored, inForce, errors }: SettingP
           </span>
           <span className="setting-actions">
             {isChanged && (
-              <Button small look="quiet" label={`Undo: ${setting.title}`} onClick={() => form.set(setting, stored)}>
-                Undo
+              <Button small look="quiet" label={t('Undo: {title}', { title: setting.title })} onClick={() => form.set(setting, stored)}>
+                {t('Undo')}
               </Button>
             )}
             {value !== undefined && (!isChanged || stored !== undefined) && (!setting.required || setting.isEntry) && (
               <Button
                 small
                 look="quiet"
-                label={setting.isEntry ? `Remove: ${setting.title}` : `Use default: ${setting.title}`}
+                label={setting.isEntry ? t('Remove: {title}', { title: setting.title }) : t('Use default: {title}', { title: setting.title })}
                 onClick={() => form.set(setting, undefined)}
               >
-                {setting.isEntry ? 'Remove' : 'Use default'}
+                {setting.isEntry ? t('Remove') : t('Use default')}
               </Button>
             )}
           </span>
@@ -89,10 +90,10 @@ export function SettingRow({ setting, value, stored, inForce, errors }: SettingP
 
 function originOf(setting: Setting, value: unknown, isChanged: boolean): string {
   const { default: given } = setting;
-  const lead = given === undefined || setting.isEntry ? '' : `Default: ${shownValue(given)}`;
-  if (value === undefined) return lead === '' ? 'Not set' : lead;
+  const lead = given === undefined || setting.isEntry ? '' : t('Default: {given}', { given: shownValue(given) });
+  if (value === undefined) return lead === '' ? t('Not set') : lead;
   const names = typeof value === 'string' ? [...value.matchAll(/\$\{([A-Za-z_]\w*)\}/g)].map(([, name]) => name) : [];
-  const origin = names.length > 0 ? `From ${names.join(', ')}` : isChanged ? 'Not saved yet' : 'Set in config.yaml';
+  const origin = names.length > 0 ? t('From {names}', { names: names.join(', ') }) : isChanged ? t('Not saved yet') : t('Set in config.yaml');
   return lead === '' ? origin : `${origin}. ${lead}`;
 }
 
@@ -118,7 +119,7 @@ function isLong({ shape }: Setting): boolean {
 
 function shownValue(value: unknown): string {
   if (value === '') return 'empty';
-  if (value === undefined || value === null) return 'not set';
+  if (value === undefined || value === null) return t('not set');
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(String).join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
@@ -127,7 +128,11 @@ function shownValue(value: unknown): string {
 function boundsOf({ shape }: Setting): ReactNode {
   if (shape.kind !== 'number' || (shape.min === undefined && shape.max === undefined)) return null;
   const { min, max } = shape;
-  return <span>{max === undefined ? `${min} or more` : min === undefined ? `at most ${max}` : `${min} to ${max}`}</span>;
+  return (
+    <span>
+      {max === undefined ? t('{min} or more', { min }) : min === undefined ? t('at most {max}', { max }) : t('{min} to {max}', { min, max })}
+    </span>
+  );
 }
 
 /** A long time or size in units that people read. */

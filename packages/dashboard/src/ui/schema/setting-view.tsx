@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { memo, type ReactNode, useId, useMemo, useState } from 'react';
 import { Badge, Button } from '../parts.tsx';
 import { EntryList } from './entry-list.tsx';
@@ -74,17 +75,22 @@ function Group({ setting, value, stored, errors, depth = 0, children }: SettingP
       <header>
         <div>
           <Heading id={id}>
-            {setting.title} {setting.required && <Badge>required</Badge>}
+            {setting.title} {setting.required && <Badge>{t('required')}</Badge>}
           </Heading>
           {setting.description !== undefined && <p className="hint">{plainText(setting.description)}</p>}
         </div>
         {!isSame(value, stored) && (
-          <Button small look="quiet" label={`Undo: ${setting.title}`} onClick={() => form.set(setting, stored)}>
-            Undo
+          <Button small look="quiet" label={t('Undo: {title}', { title: setting.title })} onClick={() => form.set(setting, stored)}>
+            {t('Undo')}
           </Button>
         )}
-        <Button small look="quiet" label={isJson ? `Form: ${setting.title}` : `JSON: ${setting.title}`} onClick={() => setJson(!isJson)}>
-          {isJson ? 'Form' : 'JSON'}
+        <Button
+          small
+          look="quiet"
+          label={isJson ? t('Form: {title}', { title: setting.title }) : t('JSON: {title}', { title: setting.title })}
+          onClick={() => setJson(!isJson)}
+        >
+          {isJson ? t('Form') : t('JSON')}
         </Button>
       </header>
       {message !== undefined && <p className="field-error">{message}</p>}

@@ -1,3 +1,4 @@
+import { t } from '../../language.ts';
 import { type Path, pathText } from './paths.ts';
 import { type FieldShape, type Lookup, type Schema, shapeOf } from './schema.ts';
 
@@ -100,7 +101,7 @@ const acronyms: Readonly<Record<string, string>> = {
   api: 'API',
   cors: 'CORS',
   cpu: 'CPU',
-  dm: 'direct messages',
+  dm: t('direct messages'),
   http: 'HTTP',
   id: 'ID',
   mb: 'MB',

@@ -1,0 +1,77 @@
+import { createElement, Fragment, type ReactNode } from 'react';
+
+type Forms = Partial<Record<Intl.LDMLPluralRule, string>>;
+type Catalogue = Readonly<Record<string, string | Forms>>;
+
+/** The languages of the dashboard, each by its own name. */
+export const languageNames = { en: 'English' } as const;
+export type Language = keyof typeof languageNames;
+
+/** The English texts are in the code: only another language loads a file. */
+const catalogues: Readonly<Partial<Record<Language, () => Promise<{ readonly default: Catalogue }>>>> = {};
+
+const storageKey = 'gatehouse.language';
+/** True for the tag of a language of the dashboard. */
+export const isLanguage = (value: string | null): value is Language => value !== null && Object.hasOwn(languageNames, value);
+const baseOf = (tag: string): string => tag.split('-', 1)[0] ?? tag;
+
+/** Returns the first of the wanted BCP 47 tags that the dashboard speaks, by the language alone when the region differs; English when there is none. */
+export function pickLanguage(tags: readonly string[]): Language {
+  const known = Object.keys(languageNames).filter(isLanguage);
+  for (const tag of tags) {
+    const found = known.find((one) => one === tag) ?? known.find((one) => baseOf(one) === baseOf(tag));
+    if (found !== undefined) return found;
+  }
+  return 'en';
+}
+
+// Pages are also rendered where there is no browser, in tests.
+const stored = typeof localStorage === 'undefined' ? null : localStorage.getItem(storageKey);
+
+/** The chosen language, or that of the browser. It is fixed while the page is open, so that constants may hold translated texts. */
+export const language: Language = isLanguage(stored) ? stored : pickLanguage(navigator.languages);
+
+/** The tag by which dates and numbers are formatted: that of the browser, with its region, when it is of the chosen language. */
+export const locale: string = navigator.languages.find((tag) => baseOf(tag) === baseOf(language)) ?? language;
+
+const catalogue = await load();
+
+async function load(): Promise<Catalogue> {
+  try {
+    return (await catalogues[language]?.())?.default ?? {};
+  } catch {
+    // English is better than no page: an update has replaced the file, or the gateway does not respond.
+    return {};
+  }
+}
+
+/** Keeps the language in this browser and loads the page again in it. */
+export function setLanguage(next: Language): void {
+  localStorage.setItem(storageKey, next);
+  location.reload();
+}
+
+const rules = new Intl.PluralRules(locale);
+
+function translate(message: string): string {
+  const found = catalogue[message];
+  return typeof found === 'string' ? found : message;
+}
+
+/** Returns an English text in the language of the user. `{name}` in it is replaced by the value of that name. */
+export function t(message: string, values: Readonly<Record<string, string | number | null | undefined>> = {}): string {
+  return translate(message).replaceAll(/\{(\w+)\}/g, (found, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : found));
+}
+
+/** As `t`, for a text with elements in it. */
+export function tx(message: string, values: Readonly<Record<string, ReactNode>>): ReactNode {
+  const parts = translate(message).split(/\{(\w+)\}/);
+  return createElement(Fragment, null, ...parts.map((part, index) => (index % 2 === 0 ? part : values[part])));
+}
+
+/** Returns "1 file" or "3 files" with a count that is already formatted, in the language of the user: its forms are listed under "{count} file". */
+export function counted(value: number, formatted: string, one: string, many: string): string {
+  const forms = catalogue[`{count} ${one}`];
+  const form = typeof forms === 'object' ? (forms[rules.select(value)] ?? forms.other) : undefined;
+  return (form ?? `{count} ${value === 1 ? one : many}`).replace('{count}', formatted);
+}
