@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { findCommand } from '../../tools/system-packages.mjs';
 
-/** Path of the system's Chromium; undefined where there is none. */
-export const chromiumPath = findCommand('chromium') ?? findCommand('chromium-browser') ?? findCommand('google-chrome');
+/** Path of the system's Chromium; undefined where there is none. First the one without a user interface, which takes a third less of a processor. */
+export const chromiumPath =
+  findCommand('chromium-headless-shell') ?? findCommand('chromium') ?? findCommand('chromium-browser') ?? findCommand('google-chrome');
 
 /** Turns off the vendor's services that the browser would call on its own, so that a test sees every connection, and what costs time. */
 const quiet = [
