@@ -4,11 +4,13 @@ type Forms = Partial<Record<Intl.LDMLPluralRule, string>>;
 type Catalogue = Readonly<Record<string, string | Forms>>;
 
 /** The languages of the dashboard, each by its own name. */
-export const languageNames = { en: 'English' } as const;
+export const languageNames = { en: 'English', de: 'Deutsch' } as const;
 export type Language = keyof typeof languageNames;
 
 /** The English texts are in the code: only another language loads a file. */
-const catalogues: Readonly<Partial<Record<Language, () => Promise<{ readonly default: Catalogue }>>>> = {};
+const catalogues: Readonly<Partial<Record<Language, () => Promise<{ readonly default: Catalogue }>>>> = {
+  de: () => import('./languages/de.json', { with: { type: 'json' } }),
+};
 
 const storageKey = 'gatehouse.language';
 /** True for the tag of a language of the dashboard. */

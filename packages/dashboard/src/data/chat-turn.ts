@@ -1,3 +1,4 @@
+import { language, locale } from '../language.ts';
 import type { Client } from '@gatehouse/client';
 import { changeLast, changeThread, type ChatMessage, createMessage, type Thread } from './chat-thread.ts';
 import type { Store } from './store.ts';
@@ -38,6 +39,8 @@ export async function runTurn(client: Client, thread: Store<Thread>, question: C
         sessionKey,
         ...(model !== undefined && { model }),
         ...(effort !== undefined && { effort }),
+        // English is the default of prompts; the server checks the tag and shows only its language, script and region.
+        ...(language !== 'en' && { locale }),
         ...(attachments.length > 0 && { attachments }),
       },
       // Without an idempotency key the server stops the turn as soon as the client disconnects, not 30 s later.

@@ -102,5 +102,5 @@ function fileName(title: string): string {
 
 function picturePage(svg: string): string {
   const style = 'html,body{height:100%;margin:0}body{display:grid;place-items:center}svg{max-width:100%;max-height:100vh}';
-  return t('<!doctype html><meta charset="utf-8"><style>{style}</style>{replace}', { style, replace: svg.replace(/^\s*<\?xml[^>]*>/, '') });
+  return `<!doctype html><meta charset="utf-8"><style>${style}</style>${svg.replace(/^\s*<\?xml[^>]*>/, '')}`;
 }

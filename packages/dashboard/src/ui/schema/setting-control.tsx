@@ -141,7 +141,7 @@ function SecretControl({ setting, value, onChange, own }: ControlProps) {
       autoCapitalize="off"
       autoComplete="off"
       className="mono"
-      placeholder={isHidden ? t('Hidden; type to replace it') : t('${NAME}')}
+      placeholder={isHidden ? t('Hidden; type to replace it') : '${NAME}'}
       value={typeof value === 'string' && !isHidden ? value : ''}
       onChange={({ target }) => onChange(target.value === '' && !setting.isEntry ? undefined : target.value)}
     />
