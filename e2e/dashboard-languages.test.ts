@@ -38,8 +38,10 @@ describe.skipIf(chromiumPath === undefined)('the language of the dashboard', () 
 
     await page.getByRole('link', { name: 'Token', exact: true }).click();
     await page.getByRole('heading', { name: 'Token' }).waitFor();
-    const used = page.locator('main time, main [title]').filter({ hasText: /vor|gerade/ });
-    await used.first().waitFor();
+    await page
+      .getByText(/^verwendet (gerade eben|vor)/)
+      .first()
+      .waitFor();
     for (const [width, path] of [360, 1280].flatMap((one) =>
       ['chat', 'spend', 'schedule', 'agents', 'settings', 'system'].map((to) => [one, to] as const),
     )) {
@@ -75,5 +77,6 @@ describe.skipIf(chromiumPath === undefined)('the language of the dashboard', () 
     await tab.page.route(/\/de-[\w-]+\.js/, (route) => route.abort());
     await tab.page.goto(product.url);
     await tab.page.getByLabel('Access token').waitFor();
+    expect(await tab.page.getByLabel('Zugriffstoken').count()).toBe(0);
   });
 });

@@ -26,6 +26,15 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
+      // What opens first is two files: the entry with the language, and the rest, instead of a file for each module that pages share.
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'entry', test: /src\/main\.tsx$/, priority: 2 },
+            { name: 'app', test: /src\/start-app\.tsx$/, priority: 1 },
+          ],
+        },
+      },
       // A busy machine would add a warning about slow plugins to what a build says.
       checks: { bundlerTimings: false },
       // "use client" in packages is for server rendering; here everything runs in the browser.

@@ -36,15 +36,12 @@ export const language: Language = isLanguage(stored) ? stored : pickLanguage(nav
 /** The tag by which dates and numbers are formatted: that of the browser, with its region, when it is of the chosen language. */
 export const locale: string = navigator.languages.find((tag) => baseOf(tag) === baseOf(language)) ?? language;
 
-const catalogue = await load();
+let catalogue: Catalogue = {};
 
-async function load(): Promise<Catalogue> {
-  try {
-    return (await catalogues[language]?.())?.default ?? {};
-  } catch {
-    // English is better than no page: an update has replaced the file, or the gateway does not respond.
-    return {};
-  }
+/** Loads the texts of the language. Called before any module with texts is loaded. */
+export async function loadCatalogue(): Promise<void> {
+  // English is better than no page: an update has replaced the file, or the gateway does not respond.
+  catalogue = (await catalogues[language]?.().catch(() => undefined))?.default ?? {};
 }
 
 /** Keeps the language in this browser and loads the page again in it. */

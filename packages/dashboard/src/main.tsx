@@ -1,11 +1,9 @@
-import { createRoot } from 'react-dom/client';
-import { App } from './app.tsx';
-import { takeToken } from './data/token.ts';
-import { language } from './language.ts';
+import { language, loadCatalogue } from './language.ts';
 import { applyTheme } from './theme.ts';
 
 applyTheme();
 document.documentElement.lang = language;
-const place = document.getElementById('app');
-if (place === null) throw new Error('index.html has no root element for the dashboard.');
-createRoot(place).render(<App initialToken={takeToken()} />);
+// Constants of modules hold translated texts, so the rest of the dashboard is loaded after the catalogue.
+void loadCatalogue()
+  .then(() => import('./start-app.tsx'))
+  .then(({ startApp }) => startApp());

@@ -1,0 +1,9 @@
+import { createRoot } from 'react-dom/client';
+import { App } from './app.tsx';
+import { takeToken } from './data/token.ts';
+
+export function startApp(): void {
+  const place = document.getElementById('app');
+  if (place === null) throw new Error('index.html has no root element for the dashboard.');
+  createRoot(place).render(<App initialToken={takeToken()} />);
+}
