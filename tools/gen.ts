@@ -70,8 +70,8 @@ function readMethodsModule(): string {
 
 /** The dashboard also has the contract as types only, and offers the kinds as filters before one was seen. */
 function eventKindsModule(): string {
-  const rows = Object.entries(events).map(([kind, { category }]) => `  { kind: '${kind}', category: '${category}' },\n`);
-  return `// Made by tools/gen.ts from the contract.\nimport type { EventKind } from '@gatehouse/contract';\n\n/** Every kind of event with the category that it is listed under. */\nexport const eventKinds: readonly { readonly kind: EventKind; readonly category: string }[] = [\n${rows.join('')}];\n`;
+  const rows = Object.entries(events).map(([kind, { category }]) => `  { kind: '${kind}', category: t('${category}') },\n`);
+  return `// Made by tools/gen.ts from the contract.\nimport { t } from '../language.ts';\nimport type { EventKind } from '@gatehouse/contract';\n\n/** Every kind of event with the category that it is listed under. */\nexport const eventKinds: readonly { readonly kind: EventKind; readonly category: string }[] = [\n${rows.join('')}];\n`;
 }
 
 function toJson(value: unknown): string {

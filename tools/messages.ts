@@ -12,7 +12,7 @@ export type Catalogue = Readonly<Record<string, string | Readonly<Record<string,
 export interface Messages {
   /** Each text, and whether it has plural forms. */
   readonly texts: ReadonlyMap<string, boolean>;
-  /** Texts that are not wrapped, and wrapped ones that are no literals: one line each. */
+  /** Texts that are not wrapped, and wrapped ones that are not literals: one line each. */
   readonly faults: readonly string[];
 }
 

@@ -4,12 +4,13 @@ type Forms = Partial<Record<Intl.LDMLPluralRule, string>>;
 type Catalogue = Readonly<Record<string, string | Forms>>;
 
 /** The languages of the dashboard, each by its own name. */
-export const languageNames = { en: 'English', de: 'Deutsch' } as const;
+export const languageNames = { en: 'English', de: 'Deutsch', fr: 'Français' } as const;
 export type Language = keyof typeof languageNames;
 
 /** The English texts are in the code: only another language loads a file. */
 const catalogues: Readonly<Partial<Record<Language, () => Promise<{ readonly default: Catalogue }>>>> = {
   de: () => import('./languages/de.json', { with: { type: 'json' } }),
+  fr: () => import('./languages/fr.json', { with: { type: 'json' } }),
 };
 
 const storageKey = 'gatehouse.language';
@@ -30,10 +31,10 @@ export function pickLanguage(tags: readonly string[]): Language {
 // Pages are also rendered where there is no browser, in tests.
 const stored = typeof localStorage === 'undefined' ? null : localStorage.getItem(storageKey);
 
-/** The chosen language, or that of the browser. It is fixed while the page is open, so that constants may hold translated texts. */
+/** The selected language, or that of the browser. It is fixed while the page is open, so that constants may hold translated texts. */
 export const language: Language = isLanguage(stored) ? stored : pickLanguage(navigator.languages);
 
-/** The tag by which dates and numbers are formatted: that of the browser, with its region, when it is of the chosen language. */
+/** The tag by which dates and numbers are formatted: that of the browser, with its region, when it is of the selected language. */
 export const locale: string = navigator.languages.find((tag) => baseOf(tag) === baseOf(language)) ?? language;
 
 let catalogue: Catalogue = {};
@@ -62,7 +63,7 @@ export function t(message: string, values: Readonly<Record<string, string | numb
   return translate(message).replaceAll(/\{(\w+)\}/g, (found, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : found));
 }
 
-/** As `t`, for a text with elements in it. */
+/** Returns a text with elements in it, otherwise as `t`. */
 export function tx(message: string, values: Readonly<Record<string, ReactNode>>): ReactNode {
   const parts = translate(message).split(/\{(\w+)\}/);
   return createElement(Fragment, null, ...parts.map((part, index) => (index % 2 === 0 ? part : values[part])));

@@ -344,7 +344,7 @@ function SideFoot() {
   );
 }
 
-/** Loads the page again in the chosen language, unless something unsaved is kept. */
+/** Loads the page again in the selected language, unless something unsaved is kept. */
 function LanguageChoice() {
   return (
     <select

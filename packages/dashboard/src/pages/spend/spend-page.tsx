@@ -1,5 +1,5 @@
 import { t, tx } from '../../language.ts';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, money, percent, plural, shortCount } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -61,7 +61,7 @@ function Report({ spend, measure }: { readonly spend: Spend; readonly measure: M
   const { totals } = spend;
   const { name, valueOf, format, axis } = measures.find(({ id }) => id === measure) ?? measures[0];
   const [splitBy, setSplitBy] = useState<'agent' | 'model'>('model');
-  const { series, columns } = useMemo(() => stackDays(spend, splitBy, valueOf), [spend, splitBy, valueOf]);
+  const { series, columns } = stackDays(spend, splitBy, valueOf);
   if (totals.calls === 0) return <Empty title={t('No model calls in this period')} />;
   return (
     <>
