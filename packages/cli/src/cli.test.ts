@@ -174,6 +174,7 @@ test('status with a non-admin token shows health only', async () => {
 test.each([
   ['nosuch', '`gatehouse --help` lists'],
   ['statsu', 'Did you mean `gatehouse status`?'],
+  ['hlep', 'Did you mean `gatehouse help`?'],
   ['upload', 'Did you mean `gatehouse media upload`?'],
   ['search', 'Did you mean `gatehouse sessions search` or `gatehouse knowledge search` or `gatehouse memory search`'],
   ['aprove', 'Did you mean `gatehouse approvals approve`?'],

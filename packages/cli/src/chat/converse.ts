@@ -9,7 +9,7 @@ import { type Conversation, type KeptConversation, StatelessConversation, stopTu
 import { followConversations, type LiveEvent } from './live.ts';
 import { type ChatState, completeSlash, runSlash, shortHelp, showLast } from './slash.ts';
 import { ruleText } from './rule-text.ts';
-import { finishNote } from './turn.ts';
+import { finishNote, type Turn } from './turn.ts';
 import type { AnswerView, ChatView } from './view.ts';
 
 export interface ConverseOptions {
@@ -57,7 +57,6 @@ class Chat {
   #thoughtSinceMs = 0;
   readonly #toolsRunning = new Map<string, string>();
   #output = '';
-  #costUsd: number | undefined;
 
   constructor({ client, conversation, view, io, isRich, recalls }: ConverseOptions) {
     this.#client = client;
@@ -120,7 +119,6 @@ class Chat {
     const running = new AbortController();
     this.#running = running;
     this.#thought = '';
-    this.#costUsd = undefined;
     const answer = this.#view.answer();
     this.#answer = answer;
     const startedAtMs = this.#state.io.now();
@@ -144,7 +142,7 @@ class Chat {
       if (note !== undefined) this.#view.note(note, 'yellow');
       const tookMs = this.#state.io.now() - startedAtMs;
       const took = tookMs < 1000 ? '' : ` · ${renderDuration(tookMs)}`;
-      if (this.#isRich && turn.usage !== undefined) this.#view.note(`${turn.usage.total_tokens} tokens${this.#cost()}${took}\n`, 'dim');
+      if (this.#isRich && turn.usage !== undefined) this.#view.note(`${turn.usage.total_tokens} tokens${costText(turn.costUsd)}${took}\n`, 'dim');
     } catch (error) {
       this.#finish(answer);
       await this.#stopping;
@@ -154,12 +152,6 @@ class Chat {
     } finally {
       this.#running = undefined;
     }
-  }
-
-  /** Events have added it up meanwhile. */
-  #cost(): string {
-    if (this.#costUsd === undefined) return '';
-    return this.#costUsd > 0 && this.#costUsd < 0.0001 ? ' · < $0.0001' : ` · $${this.#costUsd.toFixed(4)}`;
   }
 
   #finish(answer: AnswerView): void {
@@ -252,9 +244,6 @@ class Chat {
         return this.#view.thinking(this.#output);
       case 'tool:finished':
         return this.#toolFinished(payload);
-      case 'observability:token_usage':
-        this.#costUsd = payload.cost === null ? this.#costUsd : (this.#costUsd ?? 0) + payload.cost.total;
-        return undefined;
       case 'approval:requested':
         return this.#queueQuestion(payload);
       case 'approval:resolved':
@@ -354,6 +343,11 @@ class Chat {
       this.#view.note(`Allowed once, but the rule was not written: ${describeFailure(error).message}`, 'yellow');
     }
   }
+}
+
+function costText(costUsd: Turn['costUsd']): string {
+  if (costUsd === undefined || costUsd === null) return '';
+  return costUsd > 0 && costUsd < 0.0001 ? ' · < $0.0001' : ` · $${costUsd.toFixed(4)}`;
 }
 
 const outcomes = {

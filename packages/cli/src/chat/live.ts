@@ -9,7 +9,6 @@ const kinds = [
   'tool:finished',
   'approval:requested',
   'approval:resolved',
-  'observability:token_usage',
 ] as const satisfies readonly EventKind[];
 
 export type LiveEvent = Extract<ServerEvent, { readonly kind: (typeof kinds)[number] }>;

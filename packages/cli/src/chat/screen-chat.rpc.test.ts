@@ -56,7 +56,7 @@ test('the first chat: a question, an answer in Markdown within 80 columns, and t
   });
   chat.type(`What is a gateway?${enter}`);
   await chat.sees('const a = 1;');
-  await chat.sees(/tokens\b/);
+  await chat.sees(/tokens · (?:< )?\$[\d.]+/);
   const shown = chat.shown();
   expect(shown).toContain('> What is a gateway?');
   expect(shown).toContain('• one bold');

@@ -6,6 +6,8 @@ export interface Turn {
   readonly content: string;
   readonly finishReason: string | undefined;
   readonly usage: Usage | undefined;
+  /** US dollars; null or absent when the price is not known. */
+  readonly costUsd?: number | null | undefined;
   readonly wasStopped: boolean;
   /** Absent when no conversation is kept, and when it was stopped. */
   readonly traceId?: string | undefined;
@@ -55,6 +57,7 @@ export async function runKeptTurn(client: Client, request: TurnRequest, { signal
   let hasGap = false;
   let finishReason: string | undefined;
   let usage: Usage | undefined;
+  let costUsd: number | null | undefined;
   let traceId: string | undefined;
   let conversationRef: string | undefined;
   const body = attachments.length === 0 ? request : { ...request, attachments: [...attachments] };
@@ -72,7 +75,7 @@ export async function runKeptTurn(client: Client, request: TurnRequest, { signal
       } else {
         const { input, output, total } = event.result.tokensUsed;
         usage = { prompt_tokens: input, completion_tokens: output, total_tokens: total };
-        ({ finishReason, traceId, conversationRef } = event.result);
+        ({ finishReason, costUsd, traceId, conversationRef } = event.result);
         // The part that was missed.
         if (hasGap && content !== event.result.response) onText(content === '' ? event.result.response : `\n\n${event.result.response}`);
         if (hasGap) content = event.result.response;
@@ -81,7 +84,7 @@ export async function runKeptTurn(client: Client, request: TurnRequest, { signal
   } catch (error) {
     if (!signal.aborted || error instanceof GatehouseError) throw error;
   }
-  return { content, finishReason, usage, wasStopped: signal.aborted, traceId, conversationRef };
+  return { content, finishReason, usage, costUsd, wasStopped: signal.aborted, traceId, conversationRef };
 }
 
 /** Returns why an answer may be incomplete. */

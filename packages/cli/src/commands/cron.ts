@@ -1,9 +1,10 @@
-import { type Client, GatehouseError } from '@gatehouse/client';
+import { type Client, GatehouseError, NotFoundError } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { usageError } from '../failure.ts';
+import { CliError, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
+import { nearest } from '../nearest.ts';
 import { widthOf } from '../render/width.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
@@ -56,7 +57,13 @@ function addAdd(cron: Command, io: Io): void {
   withJob(cron.command('add <name>'))
     .description('Adds a job: schedule it with --cron, --every, --at or --in; set its task with --message, --event or --deliver.')
     .option('--agent <id>', 'agent (default: the default one)')
-    .action(async (name: string, flags: JobFlags & { agent?: string }) => {
+    .allowExcessArguments()
+    .action(async (name: string, flags: JobFlags & { agent?: string }, { args }: Command) => {
+      if (args.length > 1)
+        throw usageError(
+          `Too many arguments after the name ${plainText(name)}.`,
+          'Pass the message to the agent with --message "…", and quote a name that has spaces.',
+        );
       const schedule = readSchedule(flags);
       if (schedule === undefined) throw usageError('Missing schedule.', 'Pass one of --cron, --every, --at and --in.');
       const payload = readPayload(flags);
@@ -86,7 +93,7 @@ function addUpdate(cron: Command, io: Io): void {
       };
       if (Object.keys(changes).length === 0) throw usageError('Nothing to change.', 'See gatehouse cron update --help.');
       const { client } = await connect(flags, io);
-      const done = await client.call('cron.update', { ...jobOf(job), ...changes });
+      const done = await withNearNames(client, { job }, client.call('cron.update', { ...jobOf(job), ...changes }));
       print(io, flags, done, () => `Changed ${plainText(done.jobName)}.`);
     });
 }
@@ -97,7 +104,7 @@ function addSwitch(cron: Command, io: Io, name: 'pause' | 'resume'): void {
     .description(paused ? 'Pauses the schedule of a job.' : 'Resumes a paused job; its next run is scheduled from now.')
     .action(async (job: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
-      const done = await client.call('cron.update', { ...jobOf(job), paused });
+      const done = await withNearNames(client, { job }, client.call('cron.update', { ...jobOf(job), paused }));
       print(io, flags, done, () => `${paused ? 'Paused' : 'Resumed'} ${plainText(done.jobName)}.`);
     });
 }
@@ -109,7 +116,7 @@ function addRemove(cron: Command, io: Io): void {
     .action(async (job: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Remove the job ${plainText(job)} with its run history?`, io);
       const { client } = await connect(flags, io);
-      const done = await client.call('cron.remove', jobOf(job));
+      const done = await withNearNames(client, { job }, client.call('cron.remove', jobOf(job)));
       print(io, flags, done, () => `Removed ${plainText(done.jobName)}.`);
     });
 }
@@ -121,7 +128,8 @@ function addRun(cron: Command, io: Io): void {
     .action(async (job: string | undefined, { agent, due, ...flags }: AgentFlags & { due?: true }) => {
       if ((job === undefined) !== (due === true)) throw usageError('Pass a job or --due.');
       const { client } = await connect(flags, io);
-      const done = await client.call('cron.run', { ...(job === undefined ? { mode: 'due' } : { jobName: job }), agentId: agent });
+      const running = client.call('cron.run', { ...(job === undefined ? { mode: 'due' } : { jobName: job }), agentId: agent });
+      const done = await withNearNames(client, { job, agent }, running);
       print(io, flags, done, () =>
         done.mode === 'force' ? `Started ${plainText(done.jobName)}: ${done.executionId}` : `Started ${done.executionIds.length} overdue jobs.`,
       );
@@ -134,7 +142,7 @@ function addRuns(cron: Command, io: Io): void {
     .addOption(countOption('--limit <n>', 'number of runs, at most 10000', 20))
     .action(async (job: string, { agent, limit, ...flags }: AgentFlags & { limit: number }) => {
       const { client } = await connect(flags, io);
-      const listed = await client.call('cron.runs', { jobName: job, limit, agentId: agent });
+      const listed = await withNearNames(client, { job, agent }, client.call('cron.runs', { jobName: job, limit, agentId: agent }));
       print(io, flags, listed, () => runTable(listed, widthOf(io)));
     });
 }
@@ -158,6 +166,26 @@ async function printEstimate(client: Client, schedule: ParamsInput<'cron.add'>['
     if (text !== undefined) printLine(io.stderr, text);
   } catch (error) {
     if (!(error instanceof GatehouseError)) throw error;
+  }
+}
+
+/** Returns the result of a call on a job; when there is no such job, the error names it and those with a similar name. */
+async function withNearNames<T>(client: Client, { job, agent }: { job: string | undefined; agent?: string | undefined }, called: Promise<T>): Promise<T> {
+  try {
+    return await called;
+  } catch (error) {
+    if (!(error instanceof NotFoundError) || job === undefined) throw error;
+    // Rejects with the error of the agent, when that does not exist.
+    const { jobs } = await client.call('cron.list', { agentId: agent });
+    const meant = nearest(
+      job,
+      jobs.map(({ name }) => name),
+    );
+    throw new CliError(`There is no job ${JSON.stringify(plainText(job))}.`, {
+      code: error.code,
+      hint: meant === undefined ? '`gatehouse cron list` lists the jobs.' : `Did you mean ${JSON.stringify(plainText(meant))}?`,
+      cause: error,
+    });
   }
 }
 

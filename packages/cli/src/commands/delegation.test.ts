@@ -61,7 +61,7 @@ test('runs: a sub-agent is started, waited for, listed in its tree and shown', a
   await using session = await open();
   const { run } = session;
   expect(await run('runs')).toEqual({ code: 0, out: 'No runs.\n', err: '' });
-  const spawned = await run('runs', 'spawn', 'Read the README', '--max-steps', '3', '--expect', 'A list');
+  const spawned = await run('runs', 'start', 'Read the README', '--max-steps', '3', '--expect', 'A list');
   expect(spawned).toMatchObject({ code: 0, err: '' });
   const id = idIn(spawned.out, 'sr');
   const waited = await run('runs', 'wait', id, '--timeout', '20');

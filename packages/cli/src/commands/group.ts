@@ -6,7 +6,7 @@ import { nearest } from '../nearest.ts';
 export function addGroup(program: Command, name: string): Command {
   return program.command(name).hook('preSubcommand', (group, chosen) => {
     const word = group.args[0];
-    if (word === undefined || word.startsWith('-') || word === chosen.name()) return;
+    if (word === undefined || word.startsWith('-') || word === chosen.name() || chosen.aliases().includes(word)) return;
     const names = group.commands.map((command) => command.name());
     const meant = nearest(word, names);
     throw usageError(`Unknown command \`${name} ${word}\`: expected ${names.join(', ')}.`, meant && `Did you mean \`${name} ${meant}\`?`);

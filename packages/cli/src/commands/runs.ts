@@ -39,7 +39,7 @@ const gateDescriptions = {
 /** Maximum age that the gateway accepts. */
 const allMinutes = 10_080;
 
-/** `gatehouse runs list | show | spawn | wait | steer | kill | background | stop | pause | resume | status`. */
+/** `gatehouse runs list | show | start | wait | steer | kill | background | stop | pause | resume | status`. */
 export function addRunsCommand(program: Command, io: Io, setExit: SetExit): void {
   const runs = addGroup(program, 'runs')
     .summary('list, start, steer and kill sub-agents and whole runs')
@@ -47,7 +47,7 @@ export function addRunsCommand(program: Command, io: Io, setExit: SetExit): void
 
   addList(runs, io, setExit);
   addShow(runs, io);
-  addSpawn(runs, io, setExit);
+  addStart(runs, io, setExit);
   addWait(runs, io, setExit);
   addSteer(runs, io);
   addKill(runs, io);
@@ -105,8 +105,8 @@ function addShow(runs: Command, io: Io): void {
     });
 }
 
-function addSpawn(runs: Command, io: Io, setExit: SetExit): void {
-  withConnection(runs.command('spawn <task>'))
+function addStart(runs: Command, io: Io, setExit: SetExit): void {
+  withConnection(runs.command('start <task>').alias('spawn'))
     .description('Starts a sub-agent in the background; its result is sent to your inbox.')
     .option('--agent <id>', 'agent (default: the default one)')
     .option('--model <name>', "override the agent's model")

@@ -67,6 +67,24 @@ test('cron: a job is added, listed, changed, paused, resumed, run and removed', 
   expect(rowOf((await run('cron', 'list')).out, 'report')).toBeUndefined();
 });
 
+test('cron: a message without its flag, and a misspelled job, are named in the error', async () => {
+  await using session = await open();
+  const { run } = session;
+  expect(await run('cron', 'add', 'report', 'What is due?', '--every', '1h')).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/^error: Too many arguments after the name report\.\nhint: .*--message "…"/),
+  });
+  await run('cron', 'add', 'morning report', '--every', '1h', '--message', 'What is due?');
+  const unknown = 'error: There is no job "morning rport".\nhint: Did you mean "morning report"?\n';
+  for (const verb of ['run', 'runs', 'pause', 'resume'])
+    expect(await run('cron', verb, 'morning rport'), verb).toMatchObject({ code: 1, out: '', err: unknown });
+  expect((await run('cron', 'update', 'morning rport', '--fresh')).err).toBe(unknown);
+  expect((await run('cron', 'remove', 'morning rport', '-y')).err).toBe(unknown);
+  expect((await run('cron', 'run', 'zebra')).err).toContain('hint: `gatehouse cron list` lists the jobs.');
+  expect((await run('cron', 'run', 'morning rport', '--agent', 'nobody')).err).toContain('nobody');
+  expect(JSON.parse((await run('cron', 'run', 'zebra', '--json')).err)).toMatchObject({ error: { code: 'not_found' } });
+});
+
 test('cron: the cost of a job per hour is printed before it is added', async () => {
   await using session = await open();
   const { run, server } = session;

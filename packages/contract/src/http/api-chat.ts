@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { once } from '../once.ts';
 import { ModelName } from '../shared/agent-config.ts';
 import { AgentId, ConversationRef, PrintedSessionKey, SessionKey } from '../shared/session.ts';
-import { AnswerEffort, FinishReason, TokensUsed } from '../shared/turn.ts';
+import { AnswerEffort, FinishReason, TokensUsed, TurnCostUsd } from '../shared/turn.ts';
 import { MediaId } from './media.ts';
 
 /** Body of `POST /api/chat` and `POST /api/chat/stream` (http-gateway.md §2.9, §4.6). */
@@ -38,6 +38,7 @@ export const ApiChatResult = once(() =>
     .strictObject({
       response: z.string(),
       tokensUsed: TokensUsed,
+      costUsd: TurnCostUsd,
       finishReason: FinishReason,
       sessionKey: PrintedSessionKey,
       conversationRef: ConversationRef,

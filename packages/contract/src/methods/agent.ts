@@ -3,7 +3,7 @@ import { method } from '../method.ts';
 import { once } from '../once.ts';
 import { operationTypes } from '../shared/agent-config.ts';
 import { AgentId, conversationAddress, conversationIdentity } from '../shared/session.ts';
-import { FinishReason, TokensUsed } from '../shared/turn.ts';
+import { FinishReason, TokensUsed, TurnCostUsd } from '../shared/turn.ts';
 import { FailureCause } from '../shared/waiting.ts';
 
 const executeParams = z.strictObject({ message: z.string().min(1), ...conversationAddress });
@@ -13,12 +13,7 @@ const executeResult = once(() =>
       response: z.string(),
       tokensUsed: TokensUsed,
       cachedInput: z.int().min(0).optional().describe("Part of `tokensUsed.input` that was read from the provider's prompt cache."),
-      costUsd: z
-        .number()
-        .min(0)
-        .nullable()
-        .optional()
-        .describe('Cost of all model calls of the turn, in US dollars; null when the price of one of them is not known.'),
+      costUsd: TurnCostUsd,
       finishReason: FinishReason,
       ...conversationIdentity,
       traceId: z.string(),

@@ -24,6 +24,14 @@ export type FinishReason = z.output<typeof FinishReason>;
 export const TokensUsed = z.strictObject({ input: z.int().min(0), output: z.int().min(0), total: z.int().min(0) }).meta({ id: 'TokensUsed' });
 export type TokensUsed = z.output<typeof TokensUsed>;
 
+/** Cost of all model calls of a turn. */
+export const TurnCostUsd = z
+  .number()
+  .min(0)
+  .nullable()
+  .optional()
+  .describe('Cost of all model calls of the turn, in US dollars; null when the price of one of them is not known.');
+
 /** How long a model reasons before its answer, where it has a choice. */
 export const AnswerEffort = z.enum(['low', 'medium', 'high']).meta({ id: 'AnswerEffort' });
 export type AnswerEffort = z.output<typeof AnswerEffort>;

@@ -4,10 +4,11 @@ import { AppError } from '../../kernel/app-error.ts';
 import { toPublicFailure } from '../../runtime/turn-failure.ts';
 
 /** Returns the response of `/api/chat`, which is also the data of `done`. */
-export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, failure }: KeptOutcome): ApiChatResult {
+export function toChatResult({ text, tokensUsed, costUsd, finishReason, sessionKey, conversationRef, traceId, failure }: KeptOutcome): ApiChatResult {
   return {
     response: text,
     tokensUsed,
+    ...(costUsd !== undefined && { costUsd }),
     finishReason,
     sessionKey,
     conversationRef,

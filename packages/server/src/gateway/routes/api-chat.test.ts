@@ -21,6 +21,7 @@ describe('POST /api/chat', () => {
     expect(result).toMatchObject({
       response: 'Good day',
       tokensUsed: { input: 7, output: 2, total: 9 },
+      costUsd: expect.any(Number),
       finishReason: 'stop',
       sessionKey: 'root:gateway',
     });

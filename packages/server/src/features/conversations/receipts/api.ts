@@ -22,6 +22,8 @@ export interface ReceiptRow {
 
 /** The stored part of a turn's outcome, enough to answer its request again. */
 export type KeptOutcome = Pick<TurnOutcome, 'finishReason' | 'text' | 'tokensUsed' | 'conversationRef' | 'sessionKey' | 'traceId'> & {
+  /** Absent in a receipt that an earlier version stored. */
+  readonly costUsd?: TurnOutcome['costUsd'];
   /** The failure, without the provider's error message. */
   readonly failure?: OwnersFailure;
 };

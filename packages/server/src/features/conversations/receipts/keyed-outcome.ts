@@ -21,6 +21,7 @@ const Kept = once(() =>
     finishReason: FinishReason,
     text: z.string(),
     tokensUsed: TokensUsed,
+    costUsd: z.number().nullable().exactOptional(),
     failure: z.strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.number().exactOptional() }).exactOptional(),
     conversationRef: z.string(),
     sessionKey: z.string(),
@@ -102,11 +103,12 @@ export function otherRequest(): AppError {
   return new AppError('conflict', 'The Idempotency-Key was used with another request', { param: 'Idempotency-Key' });
 }
 
-function kept({ finishReason, text, tokensUsed, failure, conversationRef, sessionKey, traceId }: TurnOutcome): KeptOutcome {
+function kept({ finishReason, text, tokensUsed, costUsd, failure, conversationRef, sessionKey, traceId }: TurnOutcome): KeptOutcome {
   return {
     finishReason,
     text,
     tokensUsed,
+    costUsd,
     conversationRef,
     sessionKey,
     traceId,
