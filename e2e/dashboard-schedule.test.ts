@@ -86,6 +86,21 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
         return text;
       })
       .toMatch(/completed[\s\S]*manual/);
+    // Two days of a year ago, which no scheduler has run.
+    await page.getByRole('button', { name: `Back-fill report ${hostile}` }).click();
+    await dialog.getByText('Every time has run').waitFor();
+    await dialog.getByLabel('From').fill('2025-11-03T10:05');
+    await dialog.getByLabel('To').fill('2025-11-03T11:05');
+    await expect.poll(() => dialog.getByRole('list', { name: 'Times to run' }).getByRole('listitem').count()).toBe(2);
+    await dialog.getByText('2 times, which run one after another.').waitFor();
+    await dialog.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByText(`2 times of report ${hostile} queued.`).waitFor();
+    await expect
+      .poll(async () => {
+        const { runs } = (await product.call('cron.runs', { jobName: `report ${hostile}` })) as { runs: { trigger: string; status: string }[] };
+        return runs.filter(({ trigger, status }) => trigger === 'catchup' && status === 'completed').length;
+      })
+      .toBe(2);
     await page.getByRole('button', { name: `Edit report ${hostile}` }).click();
     expect(await dialog.getByLabel('Expression').inputValue()).toBe('*/30 * * * *');
     await dialog.getByLabel('Runs', { exact: true }).selectOption('every');

@@ -87,6 +87,7 @@ const kindOfName: Readonly<Record<string, Kind>> = {
 const oneNode = { node_id: 'only', task: 'Look' };
 /** Further parameters where the example of the method does not suffice; not changed. */
 const companions: Readonly<Record<string, Record<string, unknown>>> = {
+  'cron.backfill jobId': {},
   'cron.run jobId': {},
   'cron.runs jobId': {},
   'graph.answer graphId': { nodeId: 'gate', answer: 'yes' },

@@ -149,7 +149,10 @@ function hintFor(word: string, program: Command): string {
   const same = within.filter(({ name }) => name === word);
   const meant = nearest(
     word,
-    program.createHelp().visibleCommands(program).map((command) => command.name()),
+    program
+      .createHelp()
+      .visibleCommands(program)
+      .map((command) => command.name()),
   );
   const inner = nearest(
     word,

@@ -21,6 +21,7 @@ const beyondSpec = new Set([
   'prompts.delete',
   'agent.getPrompt',
   'graph.retry',
+  'cron.backfill',
   'obs.trace.replay',
   'eval.run',
   'eval.get',

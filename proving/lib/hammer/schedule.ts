@@ -1,4 +1,5 @@
-import { planClaim } from '../../../packages/server/src/features/unattended/cron/occurrences/claim.ts';
+import { nextBackfills, requestBackfill } from '../../../packages/server/src/features/unattended/cron/occurrences/backfill-store.ts';
+import { planBackfill, planClaim } from '../../../packages/server/src/features/unattended/cron/occurrences/claim.ts';
 import { finishOf } from '../../../packages/server/src/features/unattended/cron/occurrences/finish.ts';
 import { keepGate, type OccurrenceRow } from '../../../packages/server/src/features/unattended/cron/occurrences/occurrence-store.ts';
 import { CronWork } from '../../../packages/server/src/features/unattended/cron/occurrences/work.ts';
@@ -17,7 +18,7 @@ import type { WorkClaim } from '../../../packages/server/src/features/unattended
 import { claimWork } from '../../../packages/server/src/features/unattended/durable/store.ts';
 import { forgetHeartbeat, type HeartbeatStateRow, keepState } from '../../../packages/server/src/features/unattended/heartbeat/store.ts';
 import { acceptDelivery } from '../../../packages/server/src/transactions/accept-delivery.ts';
-import { claimManually, claimOccurrence } from '../../../packages/server/src/transactions/claim-occurrence.ts';
+import { claimBackfill, claimManually, claimOccurrence } from '../../../packages/server/src/transactions/claim-occurrence.ts';
 import { finishOccurrence } from '../../../packages/server/src/transactions/finish-occurrence.ts';
 import { beginBeat, endBeat } from '../../../packages/server/src/transactions/heartbeat-work.ts';
 import { atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, valueOf, liveBoot } from './driver.ts';
@@ -293,6 +294,63 @@ const resets: Driver<Round, { readonly prepared: number; readonly added: readonl
   },
 };
 
+/** The same times of the same jobs, queued and claimed by both, next to the claims of the scheduler. */
+const backfills: Driver<Round, { readonly queued: number; readonly claimed: readonly string[]; readonly scheduled: readonly string[] }> = {
+  name: 'backfills',
+  async prepare(db, names) {
+    for (let index = 0; index < 4; index += 1) await db.write(addJob, adding(names, jobOf(names, index), index));
+    return { round: names.round };
+  },
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    const claimed: string[] = [];
+    const scheduled: string[] = [];
+    const queued = await writer.all(
+      [0, 1, 2, 3].map((index) => () => {
+        const { id: jobId, agentId } = jobOf(names, index);
+        return writer.write(requestBackfill, {
+          jobId,
+          agentId,
+          timesMs: [atMs],
+          maxQueued: 100,
+          atMs,
+          audit: names.audit(`backfill-${index}-${side}`),
+        });
+      }),
+    );
+    await writer.race(
+      [0, 1, 2, 3].flatMap((index) => {
+        const row = jobOf(names, index);
+        const job = parseJob(row);
+        if (job === undefined) throw new Error('the job cannot be parsed');
+        return [
+          async () => {
+            const plan = planBackfill(job, atMs, { bootId: `boot-${side}`, nowMs: atMs });
+            if (valueOf(await writer.write(claimBackfill, plan)) === true) claimed.push(row.id);
+          },
+          async () => {
+            if (valueOf(await writer.write(claimOccurrence, planOf(row, `boot-${side}`))) === true) scheduled.push(row.id);
+          },
+        ];
+      }),
+    );
+    await writer.read(nextBackfills, { except: [], atOnce: 4 });
+    return { queued: queued.reduce((sum, outcome) => sum + (valueOf(outcome)?.length ?? 0), 0), claimed, scheduled };
+  },
+  async check(look, { round }, sides) {
+    const names = namesOf(round);
+    const wrong: string[] = [];
+    for (let index = 0; index < 4; index += 1) {
+      const id = names.id('cj', index);
+      const claims = sides.flatMap(({ claimed, scheduled }) => [...claimed, ...scheduled]).filter((other) => other === id);
+      const [rows] = await look(`select count(*) as count from cron_occurrence where job_id = ${quote(id)} and status <> 'skipped'`);
+      wrong.push(...differs(`claims of the time of ${id}`, claims.length, 1), ...differs(`runs of the time of ${id}`, rows?.['count'], 1));
+    }
+    const queued = sides.reduce((sum, each) => sum + each.queued, 0);
+    return queued > 4 ? [...wrong, `the four times were queued ${queued} times`] : wrong;
+  },
+};
+
 const stateOf = (agentId: string): HeartbeatStateRow => ({
   agentId,
   lastSlotMs: atMs,
@@ -379,4 +437,4 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
   },
 };
 
-export const scheduleDrivers = [driver(occurrences), driver(schedules), driver(resets), driver(beats)];
+export const scheduleDrivers = [driver(occurrences), driver(schedules), driver(resets), driver(backfills), driver(beats)];

@@ -1,6 +1,6 @@
 import type { Result } from '@gatehouse/contract';
 import { causeNote, withNotes, withRefusals } from '../render/notes.ts';
-import { shorten } from '../render/plain.ts';
+import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderDuration, renderTable } from '../render/table.ts';
 
 export type Job = Result<'cron.list'>['jobs'][number];
@@ -68,6 +68,17 @@ export function estimateText({ runsPerHour, costPerHourUsd }: Result<'cron.previ
   return costPerHourUsd === null
     ? `Unknown cost: no turn of this agent had a known price yet (${often}).`
     : `Estimated cost: ${dollars(costPerHourUsd)} per hour, based on this agent's recent turns (${often}).`;
+}
+
+/** Lists the times that `cron.backfill` would run. */
+export function backfillText({ jobName, timesMs, more, costUsd }: Result<'cron.backfill'>): string {
+  if (timesMs.length === 0) return `${plainText(jobName)} has no times to run.`;
+  return [
+    `Times of ${plainText(jobName)} that have not run:`,
+    ...timesMs.map((atMs) => `  ${timeText(atMs)}`),
+    ...(more ? ['There are more: --limit takes up to 100 of them.'] : []),
+    costUsd === null ? 'Unknown cost: no turn of this agent had a known price yet.' : `Estimated cost: ${dollars(costUsd)}.`,
+  ].join('\n');
 }
 
 function dollars(value: number): string {

@@ -8,13 +8,14 @@ import { nearest } from '../nearest.ts';
 import { widthOf } from '../render/width.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
-import { estimateText, jobTable, runTable, scheduleText, statusText } from './cron-text.ts';
+import { backfillText, estimateText, jobTable, runTable, scheduleText, statusText } from './cron-text.ts';
 import { addGroup } from './group.ts';
-import { collect, type JobFlags, readPayload, readPolicies, readSchedule, withJob } from './job-flags.ts';
+import { collect, type JobFlags, readPayload, readInstant, readPolicies, readSchedule, withJob } from './job-flags.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
 import { print } from './print.ts';
 
 type AgentFlags = CommonFlags & { agent?: string };
+type BackfillFlags = AgentFlags & { from?: number; to?: number; limit: number; dryRun?: true; yes?: true };
 type Cleared = 'deliveryTarget' | 'wakeGate' | 'cacheRetention' | 'toolPolicy' | 'maxConsecutiveDependencyErrors';
 
 /** Fields that an update can clear, by the flag that sets them. */
@@ -26,7 +27,7 @@ const clearable: Readonly<Record<string, Cleared>> = {
   'max-errors': 'maxConsecutiveDependencyErrors',
 };
 
-/** `gatehouse cron list | add | update | pause | resume | remove | run | runs | status`. */
+/** `gatehouse cron list | add | update | pause | resume | remove | run | backfill | runs | status`. */
 export function addCronCommand(program: Command, io: Io): void {
   const cron = addGroup(program, 'cron')
     .summary('list, add, change and run scheduled jobs')
@@ -39,6 +40,7 @@ export function addCronCommand(program: Command, io: Io): void {
   addSwitch(cron, io, 'resume');
   addRemove(cron, io);
   addRun(cron, io);
+  addBackfill(cron, io);
   addRuns(cron, io);
   addStatus(cron, io);
 }
@@ -136,6 +138,28 @@ function addRun(cron: Command, io: Io): void {
     });
 }
 
+function addBackfill(cron: Command, io: Io): void {
+  withAgent(cron.command('backfill <job>'))
+    .description('Runs the missed times of a job, or the times of a range that have not run, one after another; lists them first.')
+    .option('--from <time>', 'start of the range, such as 2026-12-24T18:00Z (default: the missed times)', readInstant)
+    .option('--to <time>', 'end of the range (default: now)', readInstant)
+    .addOption(countOption('--limit <n>', 'maximum number of times, the oldest first, at most 100', 20))
+    .option('--dry-run', 'only list the times')
+    .option('-y, --yes', 'skip the confirmation')
+    .action(async (job: string, { agent, from, to, limit, dryRun, yes, ...flags }: BackfillFlags) => {
+      const { client } = await connect(flags, io);
+      const params = { jobName: job, agentId: agent, fromMs: from, toMs: to, limit };
+      const planned = await withNearNames(client, { job, agent }, client.call('cron.backfill', { ...params, dryRun: true }));
+      if (dryRun === true || planned.timesMs.length === 0) return print(io, flags, planned, backfillText);
+      if (yes !== true) {
+        printLine(io.stderr, backfillText(planned));
+        await confirm('Run them?', io);
+      }
+      const done = await client.call('cron.backfill', params);
+      print(io, flags, done, ({ timesMs }) => `Queued ${timesMs.length} times of ${plainText(done.jobName)}.`);
+    });
+}
+
 function addRuns(cron: Command, io: Io): void {
   withAgent(cron.command('runs <job>'))
     .description('Lists the runs of a job, newest first.')
@@ -170,7 +194,11 @@ async function printEstimate(client: Client, schedule: ParamsInput<'cron.add'>['
 }
 
 /** Returns the result of a call on a job; when there is no such job, the error names it and those with a similar name. */
-async function withNearNames<T>(client: Client, { job, agent }: { job: string | undefined; agent?: string | undefined }, called: Promise<T>): Promise<T> {
+async function withNearNames<T>(
+  client: Client,
+  { job, agent }: { job: string | undefined; agent?: string | undefined },
+  called: Promise<T>,
+): Promise<T> {
   try {
     return await called;
   } catch (error) {

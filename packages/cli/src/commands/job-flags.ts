@@ -138,7 +138,8 @@ function readSpan(text: string): number {
 }
 
 /** Parses a time; requires an offset because the gateway may be in another time zone. */
-function readInstant(text: string): number {
+/** Parses a time with an offset or Z into milliseconds since 1970. */
+export function readInstant(text: string): number {
   const at = /(?:z|[+-]\d\d:?\d\d)$/i.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a time with an offset or Z, such as 2026-12-24T18:00Z.');
   return at;

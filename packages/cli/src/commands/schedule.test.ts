@@ -85,6 +85,24 @@ test('cron: a message without its flag, and a misspelled job, are named in the e
   expect(JSON.parse((await run('cron', 'run', 'zebra', '--json')).err)).toMatchObject({ error: { code: 'not_found' } });
 });
 
+test('cron: the times of a range are listed, confirmed and run', async () => {
+  await using session = await open();
+  const { run } = session;
+  await run('cron', 'add', 'bell', '--cron', '0 8 * * *', '--tz', 'UTC', '--deliver', 'Ding');
+  const range = ['--from', '2026-01-01T00:00Z', '--to', '2026-01-03T00:00Z'];
+  const listed = 'Times of bell that have not run:\n  2026-01-01 08:00:00 UTC\n  2026-01-02 08:00:00 UTC\nEstimated cost: $0.\n';
+  expect(await run('cron', 'backfill', 'bell', ...range, '--dry-run')).toEqual({ code: 0, out: listed, err: '' });
+  // Without a terminal nobody can confirm.
+  expect(await run('cron', 'backfill', 'bell', ...range)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(listed) });
+  expect((await run('cron', 'runs', 'bell')).out).toBe('No runs yet.\n');
+  expect((await run('cron', 'backfill', 'bell', ...range, '--limit', '1', '-y')).out).toBe('Queued 1 times of bell.\n');
+  expect(await run('cron', 'backfill', 'bell', ...range, '-y')).toMatchObject({ code: 0, out: 'Queued 1 times of bell.\n' });
+  await expect.poll(async () => (await run('cron', 'runs', 'bell')).out.match(/completed/g)?.length).toBe(2);
+  expect((await run('cron', 'backfill', 'bell', ...range, '-y')).out).toBe('bell has no times to run.\n');
+  expect((await run('cron', 'backfill', 'bel')).err).toContain('Did you mean "bell"?');
+  expect(await run('cron', 'backfill', 'bell', '--from', 'yesterday')).toMatchObject({ code: 2, out: '' });
+});
+
 test('cron: the cost of a job per hour is printed before it is added', async () => {
   await using session = await open();
   const { run, server } = session;

@@ -340,6 +340,57 @@ export const cron = {
     ],
     since: '0.1.0',
   }),
+  'cron.backfill': method({
+    scope: 'rpc',
+    risk: 'mutate',
+    summary: 'Runs the missed times of a job, or the times of a range that have not run.',
+    description:
+      'An extension of the specification. Without a range it runs the times that `cron.runs` lists as missed, or as skipped because the agent was suspended; with one, every time of the present schedule in it, for a cron expression also before the job was added. Jobs that run once and built-in jobs have no such times. A time that has run, or is queued already, is never run again; nor is one so old that its record may have been removed. The times run from the oldest to the newest, one at a time for each job, as runs with the trigger `catchup`; the message of an `agent_turn` ends with the time that it is for. They wait while the agent is suspended or the scheduler is off, and resume after a restart. When one ends because a budget is exhausted, or the job is removed, the times after it are dropped.',
+    params: () =>
+      z
+        .strictObject({
+          jobId: CronJobId().optional(),
+          jobName: JobNameOrId().optional(),
+          agentId: AgentId.optional(),
+          fromMs: EpochMs.optional().describe('Start of the range, inclusive; the missed times when absent.'),
+          toMs: EpochMs.optional().describe('End of the range, inclusive; now when absent or later.'),
+          limit: z.int().min(1).max(cronLimits.backfill).default(20).describe('Maximum number of times; the oldest ones are taken.'),
+          dryRun: z.boolean().default(false).describe('Returns the times without running them.'),
+        })
+        .refine(named, namedMessage)
+        .refine(({ fromMs, toMs }) => toMs === undefined || (fromMs !== undefined && fromMs <= toMs), {
+          message: 'expected a time that is not before fromMs, along with it',
+          path: ['toMs'],
+        }),
+    result: () =>
+      z.strictObject({
+        jobName: CronJobName(),
+        resolvedAgentId: AgentId,
+        dryRun: z.boolean(),
+        timesMs: z.array(EpochMs).max(cronLimits.backfill).describe('The times that are queued, or would be; ascending.'),
+        more: z.boolean().describe('Further times are beyond the limit.'),
+        costUsd: z
+          .number()
+          .min(0)
+          .nullable()
+          .describe('US dollars for all of them, estimated from the average cost of the last turns of the agent; null without a known price.'),
+      }),
+    errors: ['not_found', 'precondition_failed', 'unavailable', 'denied'],
+    examples: [
+      {
+        params: { jobName: 'morning report', fromMs: 1_790_000_000_000, toMs: 1_790_172_800_000, dryRun: true },
+        result: {
+          jobName: 'morning report',
+          resolvedAgentId: 'default',
+          dryRun: true,
+          timesMs: [1_790_056_800_000, 1_790_143_200_000],
+          more: false,
+          costUsd: 0.004,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
   'cron.preview': method({
     scope: 'rpc',
     risk: 'read',

@@ -18,6 +18,8 @@ export const cronLimits = {
   zone: 128,
   at: 128,
   runs: 10_000,
+  /** Times of a job that are queued to be run on request. */
+  backfill: 100,
 } as const;
 
 export const CronJobId = once(() =>

@@ -1,5 +1,6 @@
 import { acceptWork } from '../features/unattended/durable/store.ts';
-import type { ClaimPlan, ManualPlan } from '../features/unattended/cron/occurrences/claim.ts';
+import { takeBackfill } from '../features/unattended/cron/occurrences/backfill-store.ts';
+import type { BackfillPlan, ClaimPlan, ManualPlan } from '../features/unattended/cron/occurrences/claim.ts';
 import { advanceJob, countOpenRuns, insertOccurrence, releaseJob } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { isBeingReset, refuseDuringReset } from '../features/unattended/cron/jobs/reset-guard.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -28,4 +29,13 @@ export const claimManually = operation('cron.claimManually', async (tx, { occurr
   if (open >= maxOpen) throw new AppError('precondition_failed', `The job runs ${open} times at the moment, which is the limit`);
   await insertOccurrence(tx, occurrence);
   await acceptWork(tx, work);
+});
+
+/** Starts a queued time of a job, in one commit; returns false when another process has it, or it must not run (again). */
+export const claimBackfill = operation('cron.claimBackfill', async (tx, { occurrence, work }: BackfillPlan): Promise<boolean> => {
+  if (await isBeingReset(tx, occurrence.agentId)) return false;
+  const triggerClass = await takeBackfill(tx, occurrence);
+  if (triggerClass === undefined || !(await insertOccurrence(tx, { ...occurrence, triggerClass }))) return false;
+  await acceptWork(tx, work);
+  return true;
 });

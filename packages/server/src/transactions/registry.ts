@@ -3,7 +3,7 @@ import { acceptRun, beginRun } from './accept-run.ts';
 import { abortOpenTurns, bookWork, openWork } from './open-work.ts';
 import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './commit-durable-turn.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
-import { claimManually, claimOccurrence } from './claim-occurrence.ts';
+import { claimBackfill, claimManually, claimOccurrence } from './claim-occurrence.ts';
 import { deleteConversation } from './delete-conversation.ts';
 import { channelMessageTransactions } from './accept-channel-messages.ts';
 import { channelSendOperations } from './channel-sends.ts';
@@ -35,6 +35,7 @@ import { budgetMigrations } from '../features/access/budgets/migrations.ts';
 import { budgetOperations } from '../features/access/budgets/store.ts';
 import { usagePastOperations } from '../features/access/budgets/usage/past-store.ts';
 import { cronMigrations } from '../features/unattended/cron/migrations.ts';
+import { cronBackfillOperations } from '../features/unattended/cron/occurrences/backfill-store.ts';
 import { cronOccurrenceOperations } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { realignJobs } from '../features/unattended/cron/schedule/realign-store.ts';
 import { cronResetOperations } from '../features/unattended/cron/jobs/reset-store.ts';
@@ -200,10 +201,12 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...cronJobOperations,
   ...cronSearchOperations,
   ...cronOccurrenceOperations,
+  ...cronBackfillOperations,
   ...cronResetOperations,
   realignJobs,
   claimOccurrence,
   claimManually,
+  claimBackfill,
   finishOccurrence,
   readUnfinished,
   ...skillOperations,

@@ -1,4 +1,4 @@
-import { claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
+import { claimBackfill, claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
 import type { WorkAuthority } from '../features/access/tokens/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
 import type { Destination, EndpointsApi } from '../features/channels/delivery/api.ts';
@@ -83,6 +83,6 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
       actions: { memory_review: review, reflection: review, memory_lifecycle: lifecycle },
       finish: finishOccurrence,
     },
-    operations: { claim: claimOccurrence, claimManually, unfinished: readUnfinished },
+    operations: { claim: claimOccurrence, claimManually, claimBackfill, unfinished: readUnfinished },
   });
 }

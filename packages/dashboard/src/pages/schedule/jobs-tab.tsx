@@ -11,6 +11,7 @@ import { Confirm } from '../../ui/dialog.tsx';
 import { spanText } from '../../ui/elapsed.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { When } from '../../ui/when.tsx';
+import { BackfillDialog } from './backfill-dialog.tsx';
 import { JobDialog } from './job-dialog.tsx';
 import type { Job } from './job-draft.ts';
 import { RunsDialog } from './runs-dialog.tsx';
@@ -19,7 +20,7 @@ import { spans, TimeLine } from './time-line.tsx';
 import { upcomingRuns } from './upcoming.ts';
 import { lifecycleLabel, nextRunOf, payloadNames, payloadText, scheduleText } from './labels.ts';
 
-type Asked = 'new' | { readonly edit: Job } | { readonly runs: Job } | { readonly remove: Job };
+type Asked = 'new' | { readonly edit: Job } | { readonly runs: Job } | { readonly backfill: Job } | { readonly remove: Job };
 
 const shown = 200;
 /** Interval at which the timeline moves with the clock. */
@@ -146,6 +147,7 @@ function JobsDialog({ asked, onClose, onDone }: { readonly asked: Asked; readonl
   const { client } = useSession();
   if (asked === 'new') return <JobDialog job={undefined} onClose={onClose} onDone={onDone} />;
   if ('edit' in asked) return <JobDialog job={asked.edit} onClose={onClose} onDone={onDone} />;
+  if ('backfill' in asked) return <BackfillDialog job={asked.backfill} onClose={onClose} onDone={onDone} />;
   if ('runs' in asked) return <RunsDialog job={asked.runs} onClose={onClose} />;
   return (
     <Confirm
@@ -238,6 +240,11 @@ function JobActions({ job, busy, onAsk, onRun, onPause }: JobActionsProps) {
       <Button small label={t('Runs of {name}', { name: job.name })} onClick={() => onAsk({ runs: job })}>
         {t('Runs')}
       </Button>
+      {mayChange && job.schedule.kind !== 'at' && (
+        <Button small label={t('Back-fill {name}', { name: job.name })} onClick={() => onAsk({ backfill: job })}>
+          {t('Back-fill')}
+        </Button>
+      )}
       {mayChange && (state === 'scheduled' || isPaused) && (
         <>
           <Button small disabled={busy} label={`${isPaused ? t('Resume') : t('Pause')} ${job.name}`} onClick={() => onPause(!isPaused)}>

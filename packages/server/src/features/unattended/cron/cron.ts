@@ -13,6 +13,7 @@ import type { InputDeps } from './jobs/job-input.ts';
 import { createReset } from './jobs/reset.ts';
 import { createStates } from './jobs/states.ts';
 import { createCronMethods, type CronMethods } from './methods.ts';
+import { Backfills } from './occurrences/backfills.ts';
 import { createRunner, type RunnerDeps } from './occurrences/runner.ts';
 import { Scheduler } from './occurrences/scheduler.ts';
 import { createStarter, type StarterDeps } from './occurrences/starter.ts';
@@ -69,7 +70,7 @@ export function createCron(deps: CronDeps): Cron {
     const scopes = deps.execute.identityOf(tokenId, principalId)?.scopes;
     return leastIntervalMs(config.current, source === 'built_in' || (scopes !== undefined && allows(scopes, 'admin')));
   };
-  const { planDue, beginDue, beginManually } = createStarter({
+  const { planDue, beginDue, beginManually, beginBackfill } = createStarter({
     ...deps,
     states,
     staggerWindowMs,
@@ -81,10 +82,15 @@ export function createCron(deps: CronDeps): Cron {
     defaultMaxErrors: () => config.current.maxConsecutiveDependencyErrors,
     execute: { ...deps.execute, db, clock, traceWork: deps.traceWork, agents, durable: deps.durable, defaultTimezone },
     planDue,
-    ended: (executionId) => scheduler.poke(executionId),
+    ended(executionId) {
+      scheduler.poke(executionId);
+      backfills.poke();
+    },
   });
   const setBack = () => realign({ db, clock, log, staggerWindowMs });
   const scheduler = new Scheduler({ db, clock, log, config, held: states.held, begin: beginDue, setBack });
+  const suspended = () => agents.list().flatMap(({ id, suspended: isSuspended }) => (isSuspended ? [id] : []));
+  const backfills = new Backfills({ db, clock, log, held: () => [...states.held(), ...suspended()], begin: beginBackfill });
   const { reset, rollForward } = createReset({ db, bus, clock, bootId, states, reconcile: (agentIds) => agentJobs.restore(agentIds), poke });
   deps.durable.handle(cronWork, runner.handler, { ...running, handlesSuspension: true, gaveUp: runner.gaveUp });
 
@@ -101,6 +107,7 @@ export function createCron(deps: CronDeps): Cron {
   const pause = () => {
     isStarted = false;
     scheduler.pause();
+    backfills.pause();
   };
   const following = config.onChange(async ({ enabled, builtIn }, before) => {
     if (!isDeepStrictEqual(builtIn, before.builtIn)) {
@@ -108,8 +115,10 @@ export function createCron(deps: CronDeps): Cron {
       poke();
     }
     if (enabled === before.enabled || !isStarted) return;
-    if (enabled) scheduler.start();
-    else scheduler.pause();
+    for (const one of [scheduler, backfills]) {
+      if (enabled) one.start();
+      else one.pause();
+    }
   });
 
   const methods = createCronMethods({
@@ -127,6 +136,7 @@ export function createCron(deps: CronDeps): Cron {
     leastOf,
     beginManually,
     beginDue,
+    queued: () => backfills.queued(),
     poke,
     endWaits: deps.endWaits,
   });
@@ -139,16 +149,22 @@ export function createCron(deps: CronDeps): Cron {
       await ready;
       states.activate();
       isStarted = true;
-      if (config.current.enabled) scheduler.start();
+      if (!config.current.enabled) return;
+      scheduler.start();
+      backfills.start();
     },
     recover: () => recoverLeft(left),
     pause,
-    agentChanged: (agentId) => agentJobs.agentChanged(agentId),
+    agentChanged(agentId) {
+      agentJobs.agentChanged(agentId);
+      backfills.poke();
+    },
     async [Symbol.asyncDispose]() {
       pause();
       following[Symbol.dispose]();
       await ready;
       await scheduler[Symbol.asyncDispose]();
+      await backfills[Symbol.asyncDispose]();
       await agentJobs[Symbol.asyncDispose]();
     },
   };

@@ -13,11 +13,12 @@ import { agentFor, reachOf } from './jobs/reach.ts';
 import type { createReset } from './jobs/reset.ts';
 import { readStatus } from './jobs/reset-store.ts';
 import type { States } from './jobs/states.ts';
+import { createBackfill } from './occurrences/backfill.ts';
 import { createRunMethods } from './occurrences/run-methods.ts';
 import { createPreview } from './schedule/preview.ts';
 import type { JobRow } from './store.ts';
 
-export type CronMethods = HandlersOf<`cron.${'add' | 'list' | 'update' | 'remove' | 'status' | 'runs' | 'run' | 'preview' | 'reset'}`>;
+export type CronMethods = HandlersOf<`cron.${'add' | 'list' | 'update' | 'remove' | 'status' | 'runs' | 'run' | 'backfill' | 'preview' | 'reset'}`>;
 
 export interface CronMethodsDeps {
   /** Resolves when recovery after an earlier process has finished. */
@@ -39,6 +40,8 @@ export interface CronMethodsDeps {
   readonly beginManually: (job: Job) => Promise<string>;
   /** Starts the due occurrence of a job; returns the execution id. */
   readonly beginDue: (row: JobRow) => Promise<string | undefined>;
+  /** Call when times of jobs were queued. */
+  readonly queued: () => void;
   readonly poke: () => void;
   /** Denies the pending approvals of a root run. */
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
@@ -51,6 +54,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     ...createPreview(deps),
     ...createJobMethods(deps),
     ...createRunMethods(deps),
+    ...createBackfill(deps),
 
     'cron.status': async ({ agentId: wanted }, call) => {
       const agentId = agentFor(deps.agents, wanted, call);

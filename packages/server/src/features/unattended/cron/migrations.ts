@@ -88,4 +88,18 @@ export const cronMigrations: readonly Migration[] = [
   { id: '051-cron-cause', up: [`ALTER TABLE cron_occurrence ADD COLUMN cause TEXT`] },
   { id: '127-cron-refused-effects', up: [`ALTER TABLE cron_occurrence ADD COLUMN effects_refused INTEGER NOT NULL DEFAULT 0`] },
   { id: '146-reset-boots', up: [`ALTER TABLE cron_intent ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
+  {
+    id: '410-cron-backfill',
+    up: [
+      `CREATE TABLE cron_backfill (
+        job_id TEXT NOT NULL,
+        scheduled_for_ms INTEGER NOT NULL,
+        agent_id TEXT NOT NULL,
+        requested_at_ms INTEGER NOT NULL,
+        execution_id TEXT,
+        PRIMARY KEY (job_id, scheduled_for_ms)
+      ) WITHOUT ROWID`,
+      `CREATE INDEX cron_backfill_by_execution ON cron_backfill (execution_id)`,
+    ],
+  },
 ];

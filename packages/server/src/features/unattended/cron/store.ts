@@ -241,6 +241,7 @@ export const changeJob = operation(
 
 const deleteRow = query<{ id: string }>(({ db, p }) => db.deleteFrom('cronJob').where('id', '=', p('id')));
 const deleteRuns = query<{ id: string }>(({ db, p }) => db.deleteFrom('cronOccurrence').where('jobId', '=', p('id')));
+const deleteQueued = query<{ id: string }>(({ db, p }) => db.deleteFrom('cronBackfill').where('jobId', '=', p('id')));
 const openRun = query<{ id: string }, { executionId: string }>(({ db, sql, p }) =>
   db
     .selectFrom('cronOccurrence')
@@ -264,11 +265,12 @@ export const removeJob = operation(
     const { changes } = await tx.run(deleteRow, { id });
     if (changes === 0) throw new AppError('not_found', 'Job not found', { param: 'jobName' });
     await tx.run(deleteRuns, { id });
+    await tx.run(deleteQueued, { id });
     await appendAudit(tx, audit);
   },
 );
 
-const agentTables = ['cronJob', 'cronOccurrence', 'cronStore', 'cronIntent', 'cronArchive'] as const;
+const agentTables = ['cronJob', 'cronOccurrence', 'cronBackfill', 'cronStore', 'cronIntent', 'cronArchive'] as const;
 
 /** Removes the whole schedule of a deleted agent. */
 export const removeAgentJobs = operation('cron.removeAgent', async (tx, { agentId }: { readonly agentId: string }): Promise<void> => {

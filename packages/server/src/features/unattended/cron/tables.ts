@@ -60,6 +60,16 @@ interface CronOccurrenceTable {
   readonly effectsRefused: Generated<number>;
 }
 
+/** Rows of `cron_backfill`: times to run on request, each until its run has ended. */
+interface CronBackfillTable {
+  readonly jobId: string;
+  readonly scheduledForMs: number;
+  readonly agentId: string;
+  readonly requestedAtMs: number;
+  /** Null until it was claimed. */
+  readonly executionId: string | null;
+}
+
 /** Rows of `cron_intent`. */
 interface CronIntentTable {
   readonly agentId: string;
@@ -88,6 +98,7 @@ declare module '../../../kernel/db/tables.ts' {
     readonly cronStore: CronStoreTable;
     readonly cronJob: CronJobTable;
     readonly cronOccurrence: CronOccurrenceTable;
+    readonly cronBackfill: CronBackfillTable;
     readonly cronIntent: CronIntentTable;
     readonly cronArchive: CronArchiveTable;
   }

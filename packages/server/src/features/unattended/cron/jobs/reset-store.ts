@@ -251,7 +251,7 @@ async function archive(tx: Tx, { agentId, operationId, target }: ResetIntent, at
 
 async function replace(tx: Tx, { agentId, operationId, target }: ResetIntent, atMs: number): Promise<void> {
   for (const part of partsOf[target])
-    for (const table of part === 'store' ? (['cronJob', 'cronStore'] as const) : (['cronOccurrence'] as const))
+    for (const table of part === 'store' ? (['cronJob', 'cronStore', 'cronBackfill'] as const) : (['cronOccurrence', 'cronBackfill'] as const))
       await tx.build((db) => db.deleteFrom(table).where('agentId', '=', agentId));
   await beginStore(tx, { agentId, seed: operationId, atMs });
 }

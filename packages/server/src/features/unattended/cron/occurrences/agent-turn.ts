@@ -48,7 +48,7 @@ export async function runAgentTurn(deps: AgentTurnDeps, turn: AgentTurn): Promis
       origin: 'cron',
       target: deps.conversationOf(agent.id, work.principalId, { userId: 'cron', channelId: work.jobId }),
       ...(work.policies.deliveryTarget !== undefined && { endpoint: chatOf(work.policies.deliveryTarget.destinationEndpoint) }),
-      message: payload.message,
+      message: work.isBackfill === true ? `${payload.message}\n\n${backfillNote(work.scheduledForMs)}` : payload.message,
       ...(gate?.context !== undefined && { fenced: { text: gate.context, source: 'wake gate', clean: true } }),
       ...(payload.model !== undefined && { model: payload.model }),
       timeoutMs: payload.timeoutSeconds === undefined ? defaultTurnMs : payload.timeoutSeconds * 1000,
@@ -77,6 +77,9 @@ export async function runAgentTurn(deps: AgentTurnDeps, turn: AgentTurn): Promis
   if (outcome.state === 'accepted' || plan === undefined) return 'waits';
   return { plan, done: outputOf(deps.finish, outcome.outputs) };
 }
+
+/** Without it the agent would work for the present time. */
+const backfillNote = (scheduledForMs: number) => `(This run is for the scheduled time ${new Date(scheduledForMs).toISOString()}, and starts late.)`;
 
 function resultOfTurn({ effectsRefused, ...outcome }: TurnOutcome): RunResult {
   // The work ends as unknown too, whatever its settlement says.

@@ -24,6 +24,9 @@ export interface ManualPlan {
   readonly maxOpen: number;
 }
 
+/** Input of `claimBackfill`. */
+export type BackfillPlan = Pick<ManualPlan, 'occurrence' | 'work'>;
+
 export interface Claiming {
   readonly bootId: string;
   readonly nowMs: number;
@@ -97,6 +100,12 @@ export function planClaim(job: Job, { bootId, nowMs, bootedAtMs, leastMs, stagge
 export function planManual(job: Job, { bootId, nowMs }: Pick<Claiming, 'bootId' | 'nowMs'>): ManualPlan {
   const occurrence = occurrenceOf(job, { trigger: 'manual', scheduledForMs: nowMs, bootId, nowMs });
   return { occurrence, work: workOf(job, occurrence, nowMs), maxOpen: maxOpenByHand };
+}
+
+/** Plans the run of a time that was missed, on request. */
+export function planBackfill(job: Job, scheduledForMs: number, { bootId, nowMs }: Pick<Claiming, 'bootId' | 'nowMs'>): BackfillPlan {
+  const occurrence = occurrenceOf(job, { trigger: 'catchup', scheduledForMs, triggerClass: '', bootId, nowMs });
+  return { occurrence, work: workOf(job, occurrence, nowMs, true) };
 }
 
 function occurrenceOf(

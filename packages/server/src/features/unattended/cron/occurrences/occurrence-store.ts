@@ -2,6 +2,7 @@ import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind, Delive
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import { ofDeadBoot } from '../../../../kernel/owners.ts';
 import { parseJson } from '../../../../kernel/json.ts';
+import { endBackfill, keptPerAgent } from './backfill-store.ts';
 import type { LateRun } from './finish.ts';
 import { readSends } from './sends.ts';
 import { type JobRow, lockJob } from '../store.ts';
@@ -63,9 +64,6 @@ export interface RunRow extends OccurrenceRow {
 }
 
 type StoredRun = Omit<RunRow, 'sends'>;
-
-/** Number of records kept per agent; running ones are never pruned. */
-const keptPerAgent = 10_000;
 
 const insert = query<OccurrenceRow>(({ db, each, p }) =>
   db
@@ -252,6 +250,7 @@ export async function endOccurrence(
   const row = await readOccurrence(tx, input.executionId);
   if (row === undefined) return undefined;
   await tx.run(prune, { agentId: row.agentId, offset: keptPerAgent });
+  await endBackfill(tx, row);
   const job = row.triggerClass === '' ? await lockJob(tx, row.jobId) : undefined;
   if (job === undefined || job.activeExecutionId !== row.executionId) return { row, paused: false };
   if (job.state === 'one_shot_claimed') {

@@ -5,7 +5,7 @@ import type { Log } from '../../../../kernel/log.ts';
 import { type Job, parseJob } from '../jobs/job.ts';
 import type { States } from '../jobs/states.ts';
 import type { JobRow } from '../store.ts';
-import { type ClaimPlan, type ManualPlan, planClaim, planManual } from './claim.ts';
+import { type BackfillPlan, type ClaimPlan, type ManualPlan, planBackfill, planClaim, planManual } from './claim.ts';
 import type { createRunner } from './runner.ts';
 
 export interface StarterDeps {
@@ -21,6 +21,7 @@ export interface StarterDeps {
   readonly operations: {
     readonly claim: Operation<ClaimPlan, boolean>;
     readonly claimManually: Operation<ManualPlan, void>;
+    readonly claimBackfill: Operation<BackfillPlan, boolean>;
   };
 }
 
@@ -48,6 +49,13 @@ export function createStarter({ db, clock, log, bootId, staggerWindowMs, states,
       const plan = planDue(job, clock.now());
       const isClaimed = await begin(plan, (work) => db.write(operations.claim, { ...plan, work }));
       return isClaimed ? plan.occurrence.executionId : undefined;
+    },
+    /** Starts a queued time of a job; returns false when it must not run (again). */
+    async beginBackfill(row: JobRow, scheduledForMs: number): Promise<boolean> {
+      const job = parseJob(row);
+      if (job === undefined) return false;
+      const plan = planBackfill(job, scheduledForMs, { bootId, nowMs: clock.now() });
+      return begin(plan, (work) => db.write(operations.claimBackfill, { ...plan, work }));
     },
     async beginManually(job: Job): Promise<string> {
       const plan = planManual(job, { bootId, nowMs: clock.now() });

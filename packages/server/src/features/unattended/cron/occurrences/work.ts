@@ -19,6 +19,8 @@ export const CronWork = once(() =>
     scheduledForMs: z.int(),
     startedAtMs: z.int(),
     trigger: z.enum(cronTriggers),
+    /** True for a time that is run on request. */
+    isBackfill: z.literal(true).optional(),
     /** Time zone of the schedule, when it has one. */
     timeZone: z.string().optional(),
     payload: CronJobPayload(),
@@ -27,7 +29,7 @@ export const CronWork = once(() =>
 );
 export type CronWork = z.output<ReturnType<typeof CronWork>>;
 
-export function workOf({ row, schedule, payload, policies }: Job, occurrence: OccurrenceRow, atMs: number): NewWork {
+export function workOf({ row, schedule, payload, policies }: Job, occurrence: OccurrenceRow, atMs: number, isBackfill = false): NewWork {
   const work: CronWork = {
     executionId: occurrence.executionId,
     jobId: row.id,
@@ -38,6 +40,7 @@ export function workOf({ row, schedule, payload, policies }: Job, occurrence: Oc
     scheduledForMs: occurrence.scheduledForMs,
     startedAtMs: occurrence.startedAtMs,
     trigger: occurrence.trigger,
+    ...(isBackfill && { isBackfill }),
     ...(schedule.kind === 'cron' && { timeZone: schedule.tz }),
     payload,
     policies,
