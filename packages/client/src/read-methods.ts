@@ -107,6 +107,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'prompts.list',
   'providers.list',
   'rpc.discover',
+  'run.executions',
   'run.list',
   'session.export',
   'session.history',

@@ -1,5 +1,6 @@
 export type { BrowserRecordedStep, BrowserRecording } from './methods/browser-recordings.ts';
 export type { BrowserConsoleEntry, BrowserTab } from './methods/browser.ts';
+export { executionKinds, executionStates, type ListedExecution } from './methods/run.ts';
 export { type SpeechFormat, speechFormats, type TtsAutoMode } from './methods/multimodal.ts';
 export { type Contract, contract, methodsByName, type MethodName, type Params, type ParamsInput, type Result, type ResultInput } from './registry.ts';
 export {

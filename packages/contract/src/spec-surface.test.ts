@@ -22,6 +22,7 @@ const beyondSpec = new Set([
   'agent.getPrompt',
   'graph.retry',
   'cron.backfill',
+  'run.executions',
   'obs.trace.replay',
   'eval.run',
   'eval.get',

@@ -22,6 +22,7 @@ export const lazyPages = {
   conversation: part(() => import('./pages/chat/dialogs.ts')),
   evals: part(() => import('./pages/evals/evals-page.tsx')),
   events: part(() => import('./pages/events/events-page.tsx')),
+  executions: part(() => import('./pages/executions/executions-page.tsx')),
   explorer: part(() => import('./pages/explorer/explorer-page.tsx')),
   files: part(() => import('./pages/files/files.ts')),
   graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
@@ -52,6 +53,7 @@ export const ConversationDialog = lazy(async () => ({ default: (await lazyPages.
 export const EvalsPage = lazy(async () => ({ default: (await lazyPages.evals()).EvalsPage }));
 export const EventsPage = lazy(async () => ({ default: (await lazyPages.events()).EventsPage }));
 export const ExplorerPage = lazy(async () => ({ default: (await lazyPages.explorer()).ExplorerPage }));
+export const ExecutionsPage = lazy(async () => ({ default: (await lazyPages.executions()).ExecutionsPage }));
 export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
 export const HealthPage = lazy(async () => ({ default: (await lazyPages.health()).HealthPage }));
 export const HelpPage = lazy(async () => ({ default: (await lazyPages.help()).HelpPage }));

@@ -10,6 +10,7 @@ import {
   EvalsPage,
   EventsPage,
   ExplorerPage,
+  ExecutionsPage,
   GraphsPage,
   HealthPage,
   HelpPage,
@@ -85,6 +86,7 @@ const groups: readonly { readonly name: string; readonly sections: readonly Sect
     name: t('Automate'),
     sections: [
       { path: '/runs', name: t('Runs'), entry: t('Executions'), icon: 'branch', draw: (rest) => <RunsPage rest={rest} /> },
+      { path: '/executions', name: t('Executions'), under: '/runs', icon: 'list', draw: () => <ExecutionsPage /> },
       { path: '/graphs', name: t('Graphs'), under: '/runs', icon: 'graph', draw: (rest) => <GraphsPage rest={rest} /> },
       { path: '/schedule', name: t('Schedule'), under: '/runs', icon: 'clock', draw: (rest) => <SchedulePage rest={rest} /> },
       { path: '/channels', name: t('Channels'), icon: 'send', draw: () => <ChannelsPage />, adminOnly: true },

@@ -44,7 +44,77 @@ export const RootRun = once(() =>
 );
 export type RootRun = z.output<ReturnType<typeof RootRun>>;
 
+export const executionKinds = ['run', 'graph', 'job', 'delivery'] as const;
+export const executionStates = ['active', 'completed', 'failed', 'stopped', 'skipped', 'unknown'] as const;
+const cursorPattern = /^\d{1,16}:[A-Za-z0-9_.-]{1,300}$/;
+
+/** One execution, whatever started it. */
+export const ListedExecution = once(() =>
+  z
+    .strictObject({
+      kind: z.enum(executionKinds),
+      id: z.string().describe('Root run, graph run, run of a job or delivery.'),
+      name: z.string().optional().describe('Label of the graph, name of the job or mapping; absent for a run.'),
+      agentId: AgentId,
+      state: z.enum(executionStates),
+      startedBy: z.string().describe('Origin of a run or graph, trigger of a job, `webhook` of a delivery.'),
+      startedAt: EpochMs,
+      endedAt: EpochMs.optional(),
+      errorKind: z.string().optional(),
+      rootRunId: RootRunId().optional(),
+      jobId: z.string().optional(),
+      cursor: z.string(),
+    })
+    .meta({ id: 'ListedExecution' }),
+);
+export type ListedExecution = z.output<ReturnType<typeof ListedExecution>>;
+
 export const run = {
+  'run.executions': method({
+    scope: 'rpc',
+    risk: 'read',
+    summary: 'Lists runs, graphs, runs of jobs and webhook deliveries in one list, newest first: those of the caller, or all for an admin.',
+    description:
+      'An extension of the specification. Root runs that belong to a job, to a delivery or to a graph are listed as that. Deliveries are for tokens with scope `admin`. Agents cannot call it.',
+    params: () =>
+      z.strictObject({
+        kind: z.enum(executionKinds).optional(),
+        state: z.enum(executionStates).optional(),
+        agentId: AgentId.optional(),
+        limit: z.int().min(1).max(200).default(50),
+        before: z
+          .string()
+          .regex(cursorPattern, 'expected the cursor of an execution')
+          .optional()
+          .describe('`cursor` of the last one of the previous page.'),
+      }),
+    result: () => z.strictObject({ executions: z.array(ListedExecution()), hasMore: z.boolean() }),
+    errors: ['denied'],
+    examples: [
+      {
+        params: { kind: 'job', limit: 1 },
+        result: {
+          executions: [
+            {
+              kind: 'job',
+              id: 'ce_0198c5f3-1111-7c3e-9a52-3d1b8c7e4f10',
+              name: 'morning report',
+              agentId: 'default',
+              state: 'completed',
+              startedBy: 'scheduled',
+              startedAt: 1_790_000_000_004,
+              endedAt: 1_790_000_002_004,
+              rootRunId: 'root-cron-ce_0198c5f3-1111-7c3e-9a52-3d1b8c7e4f10',
+              jobId: 'cj_0198c5f2-6f0a-7c3e-9a52-3d1b8c7e4f10',
+              cursor: '1790000000004:ce_0198c5f3-1111-7c3e-9a52-3d1b8c7e4f10',
+            },
+          ],
+          hasMore: true,
+        },
+      },
+    ],
+    since: '0.1.0',
+  }),
   'run.list': method({
     scope: 'rpc',
     risk: 'read',

@@ -4,6 +4,7 @@ import { Tabs } from './tabs.tsx';
 
 /** The pages of what ran and what will run: one family under one entry of the navigation. */
 export const executionPages = [
+  { to: '/executions', name: t('All') },
   { to: '/runs', name: t('Runs') },
   { to: '/graphs', name: t('Graphs') },
   { to: '/schedule', name: t('Schedule') },

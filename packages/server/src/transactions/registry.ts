@@ -35,6 +35,7 @@ import { budgetMigrations } from '../features/access/budgets/migrations.ts';
 import { budgetOperations } from '../features/access/budgets/store.ts';
 import { usagePastOperations } from '../features/access/budgets/usage/past-store.ts';
 import { cronMigrations } from '../features/unattended/cron/migrations.ts';
+import { listExecutions } from '../features/operations/executions/store.ts';
 import { cronBackfillOperations } from '../features/unattended/cron/occurrences/backfill-store.ts';
 import { cronOccurrenceOperations } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { realignJobs } from '../features/unattended/cron/schedule/realign-store.ts';
@@ -202,6 +203,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...cronSearchOperations,
   ...cronOccurrenceOperations,
   ...cronBackfillOperations,
+  listExecutions,
   ...cronResetOperations,
   realignJobs,
   claimOccurrence,

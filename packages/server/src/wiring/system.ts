@@ -1,4 +1,5 @@
 import { createDiagnosis, type DiagnosisDeps } from '../features/operations/diagnosis/diagnosis.ts';
+import { createExecutions } from '../features/operations/executions/executions.ts';
 import { createReports, type ReportsDeps } from '../features/operations/observability/reports/reports.ts';
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
@@ -68,6 +69,7 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
       ...createAuditQuery({ db, redactText }),
       ...createDiagnosis({ db, clock, traces: deps.traces, channels: deps.channels }).methods,
       ...reports.methods,
+      ...createExecutions({ db }),
     },
     documents: { openapi, openrpc, asyncapi },
   };

@@ -102,4 +102,5 @@ export const cronMigrations: readonly Migration[] = [
       `CREATE INDEX cron_backfill_by_execution ON cron_backfill (execution_id)`,
     ],
   },
+  { id: '411-occurrence-times', up: [`CREATE INDEX cron_occurrence_by_start ON cron_occurrence (started_at_ms, execution_id)`] },
 ];
