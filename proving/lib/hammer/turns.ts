@@ -6,6 +6,7 @@ import { labelConversation, suggestName } from '../../../packages/server/src/fea
 import { forkConversation } from '../../../packages/server/src/features/conversations/sessions/changes/fork-store.ts';
 import { indexMessages } from '../../../packages/server/src/features/conversations/sessions/search/index-store.ts';
 import { findConversation } from '../../../packages/server/src/features/conversations/sessions/store.ts';
+import { dropTurnMessages, keepTurnMessage } from '../../../packages/server/src/features/conversations/turns/lanes/turn-message-store.ts';
 import { reserveForTurn } from '../../../packages/server/src/features/conversations/turns/store.ts';
 import {
   addTask,
@@ -119,10 +120,14 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
       };
       await writer.write(openTurn, { turn: { ...commit.turn, state: 'running', endedAtMs: null }, alongside: [toCall(keepReceipt, receipt)] });
       await writer.write(reserveForTurn, { id: commit.turn.id, reservedNano: 5, model: 'hammer' });
+      const { id: turnId, conversationRef, sessionKey } = commit.turn;
+      const given = { id: names.id('tm', index), turnId, bootId: liveBoot, conversationRef, sessionKey, agentId, principalId, text: 'x', atMs };
+      await writer.write(keepTurnMessage, given);
       const outcome = valueOf(
         await writer.write(commitTurn, {
           ...commit,
           alongside: [
+            toCall(dropTurnMessages, { turnId }),
             toCall(keepReceipt, { ...receipt, state: 'ended', outcomeJson: '{}' }),
             toCall(keepResponse, response),
             toCall(markTasks, { ids: [names.id('bg', 'shared')], state: 'told' }),
@@ -199,8 +204,10 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
     const [receipts] = await look(`select count(*) as count from receipt where idempotency_key like 'key_${round}-%' and outcome_json is not null`);
     const [alone] = await look(`select count(*) as count from model_call where turn_id like 'tn_${round}-alone-%'`);
     const [open] = await look(`select count(*) as count from turn where conversation_ref like '%${round}-%' and ended_at_ms is null`);
+    const [given] = await look(`select count(*) as count from turn_message where id like 'tm_${round}-%'`);
     return [
       ...wrong,
+      ...differs('messages of turns that have ended', given?.['count'], 0),
       ...differs('responses', responses?.['count'], stored),
       ...differs('receipts', receipts?.['count'], conversations * turnsEach),
       ...differs('calls of turns without messages', alone?.['count'], turnsEach * 2),

@@ -467,7 +467,7 @@ export const session = {
     risk: 'mutate',
     summary: 'Passes a message to the turn that runs in a conversation, without stopping it.',
     description:
-      "Returns once the turn has taken the message: after its current model call or tool calls, as the newest message of its author. It becomes part of the turn and is stored with it. `precondition_failed` when no turn takes messages or the turn ended before, and then the message may be sent as the next one. Turns of channels, jobs and other work that outlives a request take none. The caller's token must cover that of the turn (`denied`). At most 10 messages wait. For people, not for agents.",
+      "Returns once the turn has taken the message: after its current model call or tool calls, as the newest message of its author. It is stored before the answer and becomes part of the turn; when the daemon is killed during the turn, it is a message of the conversation, which the next turn reads. `precondition_failed` when no turn takes messages or the turn ended before, and then the message may be sent as the next one. Turns of channels, jobs and other work that outlives a request take none. The caller's token must cover that of the turn (`denied`). At most 10 messages wait. For people, not for agents.",
     params: () => z.strictObject({ ...conversationAddress, message: z.string().min(1).max(20_000) }),
     result: () => z.strictObject({ ...conversationIdentity, taken: z.literal(true) }),
     errors: ['not_found', 'precondition_failed', 'denied', 'rate_limited'],

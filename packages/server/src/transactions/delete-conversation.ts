@@ -6,6 +6,7 @@ import { dropReviewMark } from '../features/knowledge/memory/lifecycle/review/re
 import { endWaitingIn } from '../features/unattended/durable/store.ts';
 import { forgetReceipts } from '../features/conversations/receipts/store.ts';
 import { type Archival, archiveConversation, type ConversationRow } from '../features/conversations/sessions/store.ts';
+import { forgetTurnMessages } from '../features/conversations/turns/lanes/turn-message-store.ts';
 import { operation } from '../kernel/db/operation.ts';
 import { dropSends } from './send-work.ts';
 
@@ -17,6 +18,7 @@ export const deleteConversation = operation('sessions.delete', async (tx, input:
   await dropReviewMark(tx, conversation.ref);
   await dropTasks(tx, conversation.ref);
   await endWaitingIn(tx, { ref: conversation.ref, endedBy: 'deleted', atMs: input.atMs });
+  await forgetTurnMessages(tx, { conversationRef: conversation.ref });
   await forgetMessages(tx, { conversationRef: conversation.ref });
   await forgetParts(tx, { conversationRef: conversation.ref });
   await dropSends(tx, { ref: conversation.ref, atMs: input.atMs });

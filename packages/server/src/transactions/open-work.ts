@@ -2,6 +2,7 @@ import { bookCalls, bookMadeCalls, type Missing, type NotedWork, sumOf } from '.
 import { isOpenWork } from '../features/unattended/durable/store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
 import { addLostUse, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
+import { restoreTurnMessages } from '../features/conversations/turns/lanes/turn-message-store.ts';
 import {
   endOpenTurn,
   findOpenTurns,
@@ -78,6 +79,7 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, ma
     if (workId !== undefined) await dropLedger(tx, turn.id);
     ended += 1;
   }
+  await restoreTurnMessages(tx, atMs);
   return ended;
 });
 

@@ -122,6 +122,7 @@ import { fileTaintOperations } from '../features/environment/workspace/taint/tai
 import { tokenMigrations } from '../features/access/tokens/migrations.ts';
 import { tokenOperations } from '../features/access/tokens/store.ts';
 import { turnMigrations } from '../features/conversations/turns/migrations.ts';
+import { turnMessageOperations } from '../features/conversations/turns/lanes/turn-message-store.ts';
 import { turnOperations } from '../features/conversations/turns/store.ts';
 import { escalate } from './escalate.ts';
 import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
@@ -175,6 +176,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...embeddingOperations,
   ...embeddingCacheOperations,
   ...turnOperations,
+  ...turnMessageOperations,
   ...leaseOperations,
   ...rootLifeOperations,
   ...rootListOperations,

@@ -9,6 +9,7 @@ import { forgetReceipts } from '../features/conversations/receipts/store.ts';
 import type { Erasure, Erased, SessionReset } from '../features/conversations/sessions/api.ts';
 import { eraseMessages, leaveBehind } from '../features/conversations/sessions/changes/reset-store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
+import { forgetTurnMessages } from '../features/conversations/turns/lanes/turn-message-store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Removes what the model sees of a conversation, including summaries; its messages stay. All or none. */
@@ -31,6 +32,7 @@ export const resetConversation = operation('sessions.resetConversation', async (
   await forgetReceipts(tx, input.ref);
   await dropReviewMark(tx, input.ref);
   await dropTasks(tx, input.ref);
+  await forgetTurnMessages(tx, { conversationRef: input.ref });
   await forgetMessages(tx, { conversationRef: input.ref });
   await forgetParts(tx, { conversationRef: input.ref });
   const forgotten: Forgotten | undefined =

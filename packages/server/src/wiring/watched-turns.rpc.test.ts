@@ -1,6 +1,9 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { EventKind } from '@gatehouse/contract';
 import { createClient, type ServerEvent } from '@gatehouse/client';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { copyHome, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../runtime/tool.ts';
@@ -204,4 +207,63 @@ test('neither a narrower token of the same person nor the stop of the turn lets 
   await narrow('session.stop', address);
   expect(await offered).toBe('precondition_failed');
   await asked;
+});
+
+/** Starts a turn that has taken two messages and waits for its model; the model fails after `end`. */
+async function steered(at: TestServer, sessionKey: string) {
+  const address = { sessionKey };
+  const last = Promise.withResolvers<void>();
+  let steps = 0;
+  at.provider.setAnswer(({ body }) => {
+    const sent = JSON.stringify(body);
+    if (['Only the last quarter.', 'In euros.'].every((text) => sent.includes(text))) return { after: last.promise, status: 400 };
+    steps += 1;
+    return { text: `Month ${steps}.`, paceMs: 10, toolCalls: [{ id: `c${steps}`, name: 'counting', arguments: `{"n":${steps}}` }] };
+  });
+  const asked = at.client.call('agent.execute', { ...address, message: 'Sum it up' }).catch((error: unknown) => error);
+  await expect.poll(() => steps).toBeGreaterThan(0);
+  await at.client.call('session.steer', { ...address, message: 'Only the last quarter.' });
+  await at.client.call('session.steer', { ...address, message: 'In euros.' });
+  return { asked, address, end: last.resolve };
+}
+
+const textsOf = async (at: TestServer, address: { readonly sessionKey: string }) =>
+  (await at.client.call('session.history', address)).messages.map(({ role, content }) => [role, content]);
+
+const config = { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['counting'] } } } };
+
+test.each(['fail', 'stop'] as const)('a message that a turn has taken is stored once with it when the turn ends by: %s', async (by) => {
+  await using own = await startTestServer({ tools: [counting], config });
+  const { asked, end, address } = await steered(own, `steer:${by}`);
+  if (by === 'fail') end();
+  else await own.client.call('session.stop', address);
+  await asked;
+  end();
+  const texts = (await textsOf(own, address)).filter(([role]) => role === 'user').map(([, text]) => text);
+  expect(texts[0]).toBe('Sum it up');
+  expect(texts.slice(1).join('\n\n')).toBe('Only the last quarter.\n\nIn euros.');
+  expect(await sql(own.homeDir, 'SELECT id FROM turn_message')).toEqual([]);
+});
+
+test('a message that a turn has taken survives the kill of the daemon, and the next turn reads it', async () => {
+  const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-copy-'));
+  try {
+    await using dying = await startTestServer({ tools: [counting], config });
+    const { asked, end, address } = await steered(dying, 'steer:killed');
+    await copyHome(dying.homeDir, homeDir);
+    end();
+    await asked;
+    await using restarted = await startTestServer({ tools: [counting], config, homeDir });
+    const kept = [
+      ['user', 'Only the last quarter.'],
+      ['user', 'In euros.'],
+    ];
+    expect(await textsOf(restarted, address)).toEqual(kept);
+    expect(await sql(homeDir, 'SELECT id FROM turn_message')).toEqual([]);
+    await restarted.client.call('agent.execute', { ...address, message: 'Go on' });
+    const sent = JSON.stringify(restarted.provider.requests.at(-1)?.body);
+    for (const [, text = ''] of [...kept, ['user', 'Go on']]) expect(sent).toContain(text);
+  } finally {
+    await rm(homeDir, { recursive: true, force: true });
+  }
 });

@@ -252,7 +252,7 @@ export interface TurnsApi {
     take: () => Promise<TurnAnnouncement | undefined>,
     call: CallContext,
   ): Promise<DurableOutcome | undefined>;
-  /** Passes a message to the turn that runs in the conversation; resolves once the turn has taken it, between two of its steps. */
+  /** Passes a message to the turn that runs in the conversation; resolves once the turn has taken it, between two of its steps, and it is stored. */
   steer(request: Pick<TurnRequest, 'message' | 'address'>, call: CallContext): Promise<ConversationTarget>;
   /** Runs one turn in the conversation of `address`. Resolves after the commit is synced. */
   execute(request: TurnRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;

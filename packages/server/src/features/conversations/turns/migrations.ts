@@ -84,4 +84,20 @@ export const turnMigrations: readonly Migration[] = [
   { id: '132-durable-question', up: [`ALTER TABLE durable_turn ADD COLUMN question TEXT`] },
   // Turns of earlier versions have no boot: they ended with their process.
   { id: '141-turn-boots', up: [`ALTER TABLE turn ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
+  {
+    id: '415-turn-messages',
+    up: [
+      `CREATE TABLE turn_message (
+        id TEXT PRIMARY KEY,
+        turn_id TEXT NOT NULL,
+        boot_id TEXT NOT NULL,
+        conversation_ref TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        principal_id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        at_ms INTEGER NOT NULL
+      ) WITHOUT ROWID`,
+    ],
+  },
 ];

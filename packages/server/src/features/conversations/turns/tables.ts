@@ -77,6 +77,19 @@ interface TurnIntentTable {
   readonly resultJson: string | null;
 }
 
+/** Rows of `turn_message`. */
+interface TurnMessageTable {
+  readonly id: string;
+  readonly turnId: string;
+  readonly bootId: string;
+  readonly conversationRef: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly text: string;
+  readonly atMs: number;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly turn: TurnTable;
@@ -84,5 +97,6 @@ declare module '../../../kernel/db/tables.ts' {
     readonly durableTurn: DurableTurnTable;
     readonly turnStep: TurnStepTable;
     readonly turnIntent: TurnIntentTable;
+    readonly turnMessage: TurnMessageTable;
   }
 }

@@ -1,5 +1,6 @@
 import type { AnswerEffort, MessageAttachment } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
+import { nextId } from '../../../kernel/ids.ts';
 import type { ModelInfo } from '../../../llm/model.ts';
 import type { Models } from '../../../llm/models.ts';
 import type { BackgroundAuthority } from '../../../runtime/background.ts';
@@ -14,6 +15,7 @@ import type { Alongside, Reenter, TurnsApi } from './api.ts';
 import { createDurableTurns, type DurableTurnsDeps } from './durable/durable-turns.ts';
 import { createAdmissions } from './lanes/admission.ts';
 import { createRunningTurns, type RunningTurns } from './lanes/running-turns.ts';
+import { keepTurnMessage } from './lanes/turn-message-store.ts';
 import { createTurnEntrance } from './lanes/turn-entrance.ts';
 import type { TurnLanes } from './lanes/turn-lanes.ts';
 import { createAttachments, modelsTaking } from './messages/attachments.ts';
@@ -89,11 +91,17 @@ export function createTurns(deps: TurnsDeps): Turns {
     const target = await deps.sessions.target(address, call);
     agents.usable(target.agentId, call);
     const turn = running.taking(target.ref);
-    if (turn === undefined) throw new AppError('precondition_failed', 'No turn in this conversation takes messages now; send it as the next one');
+    if (turn?.running === undefined)
+      throw new AppError('precondition_failed', 'No turn in this conversation takes messages now; send it as the next one');
     deps.authority.assertCovers({ ...turn, principalId: target.principalId }, call, 'message');
     const { agentId, principalId, ref: conversationRef } = target;
     deps.inspect(message, { source: 'user_input', agentId, principalId, conversationRef, traceId: call.traceId });
+    const { turnId } = turn.running.calling;
+    const id = nextId('tm', deps.clock.now());
     await turn.messages.offer(message, call.signal);
+    const { sessionKey } = target;
+    const of = { id, turnId, bootId: deps.bootId, conversationRef, sessionKey, agentId, principalId };
+    await deps.db.write(keepTurnMessage, { ...of, text: message, atMs: deps.clock.now() });
     return target;
   };
 

@@ -20,10 +20,10 @@ export interface RunningTurns {
   /** Returns the running turns that are not sub-agent turns, newest first. */
   rootTurns(): readonly RootTurn[];
   /**
-   * Returns the running turn of a conversation that takes messages: it belongs to a request, like the messages. One that survives its process
-   * would have to store them.
+   * Returns the running turn of a conversation that takes messages: it belongs to a request. One that survives its process would have to continue
+   * with them.
    */
-  taking(conversationRef: string): Pick<Admitted, 'tokenId' | 'agentId' | 'messages'> | undefined;
+  taking(conversationRef: string): Pick<Admitted, 'tokenId' | 'agentId' | 'messages' | 'running'> | undefined;
   /** Aborts the root's own turns. Sub-agent turns are stopped by their runner after their ends are committed. */
   abortRoot(rootRunId: string, reason: AppError): void;
   /**

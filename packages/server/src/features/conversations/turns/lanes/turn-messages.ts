@@ -10,10 +10,12 @@ interface WaitingMessage {
 /** Maximum number of messages that are pending for one turn. */
 const maxWaiting = 10;
 
-/** Messages of a person to a running turn. They live in memory, like a turn that belongs to a request. */
+/** Messages of a person to a running turn. They are in memory until the turn takes them. */
 export class TurnMessages implements TurnSteering {
   #waiting: WaitingMessage[] = [];
   #isClosed = false;
+  /** Whether the turn has taken a message. */
+  hasTaken = false;
 
   /** Resolves once the turn has taken the message; rejects when it ends without it, or when `signal` withdraws the message. */
   async offer(text: string, signal: AbortSignal): Promise<void> {
@@ -40,6 +42,7 @@ export class TurnMessages implements TurnSteering {
     const taken = this.#waiting;
     if (taken.length === 0) return undefined;
     this.#waiting = [];
+    this.hasTaken = true;
     for (const message of taken) message.taken();
     return { ids: [], text: taken.map(({ text }) => text).join('\n\n') };
   }

@@ -2,7 +2,7 @@ import type { CallingTurn } from '../../../../kernel/call-context.ts';
 import type { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
-import type { Operation } from '../../../../kernel/db/operation.ts';
+import { type Operation, toCall } from '../../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { TakenResults } from '../../../../runtime/background.ts';
@@ -15,6 +15,7 @@ import type { RecallApi } from '../../../knowledge/memory/api.ts';
 import type { SkillsApi } from '../../../knowledge/skills/api.ts';
 import type { TurnOutcome } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
+import { dropTurnMessages } from '../lanes/turn-message-store.ts';
 import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
 import { toRunningRecord, toTurnRecord } from './turn-record.ts';
@@ -104,7 +105,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const outcome = toOutcome(begun.start, result, calls, durable?.ledger.before);
     const stored = await traced(turn, begun, result, () =>
       durable === undefined
-        ? commit(turn, begun.start, { result, calls, outcome })
+        ? commit(turn, begun.start, { result, calls, outcome, isSteered: admitted.messages.hasTaken })
         : durable.commit(result, outcome, turn.question, admitted.controller.signal),
     );
     made.close();
@@ -152,9 +153,10 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   }
 
   /** Commits a turn bound to a request; background results count as reported only if the commit succeeds. */
-  async function commit(turn: PreparedTurn, start: TurnStart, { result, calls, outcome }: EndedTurn): Promise<Stored> {
+  async function commit(turn: PreparedTurn, start: TurnStart, { result, calls, outcome, isSteered }: EndedTurn): Promise<Stored> {
     const { reported } = result;
-    const own = turn.alongside?.ended?.(outcome, result.messages, turn.brought) ?? [];
+    const ended = turn.alongside?.ended?.(outcome, result.messages, turn.brought) ?? [];
+    const own = isSteered ? [...ended, toCall(dropTurnMessages, { turnId: start.id })] : ended;
     const alongside = reported === undefined ? own : [...own, deps.background.markCall(reported, 'told')];
     const rows = toCommit(start, result, calls, { endedAtMs: deps.clock.now(), question: turn.kept ? turn.question : undefined });
     try {
@@ -180,6 +182,7 @@ interface EndedTurn {
   readonly result: TurnResult;
   readonly calls: TurnCalls;
   readonly outcome: TurnOutcome;
+  readonly isSteered: boolean;
 }
 
 /** `created`: the conversation is new; `waits`: the turn has not ended. */
