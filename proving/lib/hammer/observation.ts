@@ -194,7 +194,10 @@ const retention: Driver<Round, { readonly audits: number }> = {
 const prompts: Driver<Round, { readonly deleted: number }> = {
   name: 'prompts',
   async prepare(db, names) {
-    await db.write(savePrompt, { principalId: names.round, name: 'gone', text: 'x', updatedAtMs: atMs, audit: names.audit('prompt') });
+    const prompt = { text: 'x', updatedAtMs: atMs };
+    await db.write(savePrompt, { principalId: names.round, name: 'gone', ...prompt, audit: names.audit('prompt') });
+    const full = Array.from({ length: 199 }, (_, at) => ({ ...prompt, name: `p${at}`, audit: names.audit(`prompt-${at}`) }));
+    await Promise.all(full.map((one) => db.write(savePrompt, { principalId: `${names.round}-full`, ...one })));
     return { round: names.round };
   },
   async run(writer, { round }, side) {
@@ -206,6 +209,10 @@ const prompts: Driver<Round, { readonly deleted: number }> = {
       save('shared'),
       save(`own-${side}`),
       async () => {
+        const last = { principalId: `${round}-full`, name: `last-${side}`, text: 'x', updatedAtMs: atMs, audit: names.audit(`prompt-last-${side}`) };
+        await writer.write(savePrompt, last, ['precondition_failed']);
+      },
+      async () => {
         const isDeleted = await writer.write(deletePrompt, { principalId: round, name: 'gone', audit: names.audit(`prompt-gone-${side}`) });
         deleted += Number(valueOf(isDeleted) === true);
       },
@@ -214,7 +221,12 @@ const prompts: Driver<Round, { readonly deleted: number }> = {
   },
   async check(look, { round }, [first, second]) {
     const rows = await look(`select name from saved_prompt where principal_id = ${quote(round)} order by name`);
-    return [...differs('prompts', rows.length, 3), ...differs('deletions of one prompt', first.deleted + second.deleted, 1)];
+    const [full] = await look(`select count(*) as count from saved_prompt where principal_id = ${quote(`${round}-full`)}`);
+    return [
+      ...differs('prompts of somebody who has as many as allowed', full?.['count'], 200),
+      ...differs('prompts', rows.length, 3),
+      ...differs('deletions of one prompt', first.deleted + second.deleted, 1),
+    ];
   },
 };
 

@@ -156,5 +156,7 @@ export const sessionMigrations: readonly Migration[] = [
   { id: '391-message-reasoning', up: [`ALTER TABLE message ADD COLUMN reasoning_json TEXT`] },
   // Retention alone reads it.
   { id: '393-reasoning-times', up: [`CREATE INDEX message_reasoned ON message (created_at_ms) WHERE reasoning_json IS NOT NULL`] },
+  // For administrators, who may read the tags of everybody.
+  { id: '416-tagged-conversations', up: [`CREATE INDEX conversation_tagged_by_time ON conversation (updated_at_ms) WHERE tags <> ''`] },
   { id: '203-attached-media', up: [`CREATE INDEX message_attached ON message (id) WHERE attachments_json IS NOT NULL`] },
 ];

@@ -376,13 +376,21 @@ export const listConversations = operation('sessions.list', async (tx, filter: L
 /** How many conversations are read for the list of tags. */
 const maxTagged = 10_000;
 
+/** Selects the newest conversations that have tags: of all agents, so that what is read has a bound. */
+export function newestTagged(db: Database, sql: SqlTag, principalId: string | null) {
+  // Written out, because an index of rows that have tags is not used for a parameter.
+  const from = db
+    .selectFrom('conversation')
+    .select(['agentId', 'tags'])
+    .where(sql<boolean>`tags <> ''`);
+  return (principalId === null ? from : from.where('principalId', '=', principalId)).orderBy('updatedAtMs', 'desc').limit(maxTagged);
+}
+
 /** Returns the stored tags of the newest conversations that have some. */
 export const readTags = operation('sessions.tags', async (tx, { principalId, agentIds }: Reach): Promise<string[]> => {
-  const rows = await tx.build<{ tags: string }>((db) => {
-    let from = db.selectFrom('conversation').select('tags').where('tags', '<>', '');
-    if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
-    if (principalId !== null) from = from.where('principalId', '=', principalId);
-    return from.orderBy('updatedAtMs', 'desc').limit(maxTagged);
+  const rows = await tx.build<{ tags: string }>((db, sql) => {
+    const tagged = db.selectFrom(newestTagged(db, sql, principalId).as('tagged')).select('tags');
+    return agentIds === null ? tagged : tagged.where('agentId', 'in', agentIds);
   });
   return rows.map(({ tags }) => tags);
 });
