@@ -10,7 +10,7 @@ import { proveResetRace } from './e19-reset-race.ts';
 import { proveArrivalOrder } from './e21-arrival-order.ts';
 import { proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
 import { proveHammer } from './hammer.ts';
-import { proveKilledChannels } from './killed-channels.ts';
+import { killedOn } from './killed-channels.ts';
 import { proveAckedSurvives } from './r1-acked-survives.ts';
 import { proveCatchUp } from './r10-catch-up.ts';
 import { proveStaleOwners } from './r11-stale-owners.ts';
@@ -105,16 +105,12 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'breaker-not-transient': () => wrongOf(proveOutage({ ...fewJobs, broken: 'breaker-not-transient' })),
   'cached-tokens': (seed) => wrongOf(proveStops({ rounds: 1, seed, kinds: ['tokens.revoke'], broken: 'cached-tokens' })),
   'channel-acks-early': () =>
-    wrongOf(
-      proveKilledChannels({ platform: 'telegram', points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }),
-      /not answered, seen 0 times/,
-    ),
+    wrongOf(killedOn('telegram', { points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }), /not answered, seen 0 times/),
   'channel-forgets-events': () =>
-    wrongOf(proveKilledChannels({ platform: 'slack', points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
+    wrongOf(killedOn('slack', { points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
   'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),
   'channel-second-retry': () => wrongOf(proveLostConfirmations({ broken: 'channel-second-retry' }), /seen 2 times/),
-  'channel-sends-first': () =>
-    wrongOf(proveKilledChannels({ platform: 'telegram', points: ['answer read'], broken: 'channel-sends-first' }), /answered 2 times/),
+  'channel-sends-first': () => wrongOf(killedOn('telegram', { points: ['answer read'], broken: 'channel-sends-first' }), /answered 2 times/),
   'check-at-start': async () => (await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'check-at-start' })).checks,
   'commands-outlive-stops': (seed) =>
     wrongOf(proveStopCells({ seed, cells: [{ stop: 'run.kill', work: 'command' }], broken: 'commands-outlive-stops' })),

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import { proveKilledChannels } from './killed-channels.ts';
+import { killedOn } from './killed-channels.ts';
 
 test('a message of Telegram is answered once after a kill, or its answer is unknown', async () => {
-  const report = await proveKilledChannels({ platform: 'telegram', points: ['received', 'committed', 'turn running', 'answer read'] });
+  const report = await killedOn('telegram', { points: ['received', 'committed', 'turn running', 'answer read'] });
   expect(report).toEqual({ kills: 4, answered: 3, unknown: 1, gone: 0, wrong: [] });
 }, 180_000);
 
 test('a message of Matrix is answered once after a kill', async () => {
-  const report = await proveKilledChannels({ platform: 'matrix', points: ['received', 'request written'] });
+  const report = await killedOn('matrix', { points: ['received', 'request written'] });
   expect(report).toEqual({ kills: 2, answered: 2, unknown: 0, gone: 0, wrong: [] });
 }, 180_000);
 
 test('a build that marks a message as being sent afterwards is caught: it answers twice', async () => {
-  const report = await proveKilledChannels({ platform: 'telegram', points: ['answer read'], broken: 'channel-sends-first' });
+  const report = await killedOn('telegram', { points: ['answer read'], broken: 'channel-sends-first' });
   expect(report.wrong).toContain('answer read: answered 2 times');
 }, 180_000);

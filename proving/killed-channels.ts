@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
-import { type ChannelPlatform, startPlatform } from './lib/channel-platforms.ts';
+import { type ChannelPlatform, type PlatformUnderTest, startPlatform } from './lib/channel-platforms.ts';
 import { connected, until, withinMs } from './lib/channels.ts';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
@@ -11,7 +12,7 @@ import { answerTo, askWith, nonceOf, noncesIn, proofConfig } from './lib/provide
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * A daemon is killed at a named point of the way of a message of a chat platform. After a restart the message is answered once; where the
+ * A daemon is killed at a named point of the way of one message of each of its chat platforms, when all of them are at that point. After a restart the message is answered once; where the
  * platform has no way to find out whether an answer arrived, it is not sent again: it is unknown, and an alert says so.
  */
 export const channelKillPoints = [
@@ -28,7 +29,8 @@ export const channelKillPoints = [
 export type ChannelKillPoint = (typeof channelKillPoints)[number];
 
 export interface KilledChannelsOptions {
-  readonly platform: ChannelPlatform;
+  /** One daemon serves all of them: most of the time of a kill is the start after it. */
+  readonly platforms: readonly ChannelPlatform[];
   readonly points?: readonly ChannelKillPoint[];
   readonly rounds?: number;
   /** Fault in addition to the kill. */
@@ -38,7 +40,8 @@ export interface KilledChannelsOptions {
   readonly progress?: (line: string) => void;
 }
 
-export interface KilledChannelsReport {
+/** What became of the messages of one platform. */
+export interface KilledChannelReport {
   kills: number;
   answered: number;
   /** Not answered, with an alert that says that it may have been. */
@@ -48,87 +51,114 @@ export interface KilledChannelsReport {
   /** Lost, answered twice, or unknown without an alert. */
   readonly wrong: string[];
 }
+export type KilledChannelsReport = Partial<Record<ChannelPlatform, KilledChannelReport>>;
 
 const Messages = z.object({ messages: z.array(z.object({ text: z.string(), state: z.string().nullable() })) });
 const Deliveries = z.object({ deliveries: z.array(z.object({ deliveryId: z.string(), text: z.string(), state: z.string() })) });
 const Inbox = z.object({ messages: z.array(z.object({ text: z.string() })) });
 
-/** Long enough for the kill at "acknowledged". */
-const modelMs = 250;
-
 export async function proveKilledChannels({
-  platform,
+  platforms,
   points = channelKillPoints,
   rounds = 1,
   broken,
   patienceMs = withinMs,
   progress,
 }: KilledChannelsOptions): Promise<KilledChannelsReport> {
-  const provider = await startFakeProvider({
-    journal: 0,
-    answer: ({ body, path }) =>
-      path.endsWith('/chat/completions') ? { text: answerTo(noncesIn(body).at(-1) ?? 'nothing'), delayMs: modelMs } : undefined,
-  });
-  await using wire = await startPlatform(platform);
   const home = await makeHome();
   const armed = join(home, 'armed');
+  const answering: { point?: ChannelKillPoint } = {};
+  await using stack = new AsyncDisposableStack();
+  const provider = await startFakeProvider({
+    journal: 0,
+    answer: ({ body, path }) => {
+      if (!path.endsWith('/chat/completions')) return undefined;
+      // The messages that are acknowledged first wait for the others.
+      return answering.point === 'acknowledged' && existsSync(armed) ? { hang: true } : { text: answerTo(noncesIn(body).at(-1) ?? 'nothing') };
+    },
+  });
+  stack.defer(() => provider.close());
+  const wires: Wire[] = [];
+  for (const platform of platforms) wires.push({ platform, ...stack.use(await startPlatform(platform)), report: noKills() });
   const port = await freePort();
-  const channel = { ...wire.config, dm: { policy: 'open' } };
-  await writeConfig(home, { ...proofConfig(provider.url), channels: { chat: channel } });
+  const channels = Object.fromEntries(wires.map(({ platform, config }) => [platform, { ...config, dm: { policy: 'open' } }]));
+  await writeConfig(home, { ...proofConfig(provider.url), channels });
   const faults = ['killed-in-channel', ...(broken === undefined ? [] : [broken])];
-  const start = (point: ChannelKillPoint) =>
-    startDaemon({ home, port, broken: faults, env: { KILL_AT: point, KILL_ARMED: armed }, readyTimeoutMs: withinMs });
-  const report: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, gone: 0, wrong: [] };
-  const todo = Array.from({ length: rounds }, (_, round) =>
-    points.map((point) => ({ point, nonce: nonceOf([platform, round, points.indexOf(point)]) })),
-  ).flat();
+  const start = async (point: ChannelKillPoint) => {
+    const env = { KILL_AT: point, KILL_ARMED: armed, KILL_COUNT: String(platforms.length) };
+    const started = await startDaemon({ home, port, broken: faults, env, readyTimeoutMs: withinMs });
+    await connected(started, platforms);
+    return started;
+  };
+  const todo = Array.from({ length: rounds }, (_, round) => points.map((point) => ({ point, round }))).flat();
+  const nonceFor = ({ platform }: Wire, { point, round }: { point: ChannelKillPoint; round: number }) =>
+    nonceOf([platform, round, points.indexOf(point)]);
   let daemon: Daemon | undefined;
   try {
-    for (const [index, { point, nonce }] of todo.entries()) {
-      if (daemon === undefined) {
-        daemon = await start(point);
-        await connected(daemon);
-      }
+    for (const [index, kill] of todo.entries()) {
+      const { point } = kill;
+      const killed = (daemon ??= await start(point));
+      answering.point = point;
       await writeFile(armed, '');
-      if (point === 'request written') wire.holdAnswer();
-      await wire.say(askWith(nonce));
-      await die(daemon, point, async () => (await wire.seen(nonce)) > 0);
-      report.kills += 1;
+      if (point === 'request written') for (const wire of wires) wire.holdAnswer();
+      await Promise.all(wires.map((wire) => wire.say(askWith(nonceFor(wire, kill)))));
+      await die(killed, point, async () => (await Promise.all(wires.map((wire) => wire.seen(nonceFor(wire, kill))))).every((copies) => copies > 0));
       await rm(armed);
-      wire.release();
+      for (const wire of wires) wire.release();
       await ageBoots(home);
       // The daemon that is killed next is the one that recovers.
-      daemon = await start(todo[index + 1]?.point ?? point);
-      await connected(daemon);
-      wire.repeat?.();
-      if (point === 'received' && !wire.repeats) report.gone += 1;
-      else await check(daemon, { point, nonce, seen: () => wire.seen(nonce), canResolve: wire.canResolve, patienceMs }, report);
-      progress?.(`${platform} ${point}: ${report.answered} answered, ${report.unknown} unknown, ${report.wrong.length} wrong of ${report.kills}`);
+      const next = await start(todo[index + 1]?.point ?? point);
+      daemon = next;
+      await Promise.all(
+        wires.map(async (wire) => {
+          const { report, repeats, canResolve } = wire;
+          const nonce = nonceFor(wire, kill);
+          report.kills += 1;
+          wire.repeat?.();
+          if (point === 'received' && !repeats) report.gone += 1;
+          else await check(next, { point, nonce, seen: () => wire.seen(nonce), canResolve, patienceMs }, report);
+        }),
+      );
+      const wrong = wires.reduce((sum, { report }) => sum + report.wrong.length, 0);
+      progress?.(`${platforms.join(', ')}: ${point}, ${index + 1} of ${todo.length} kills, ${wrong} wrong`);
     }
     // Also what came after its turn.
-    for (const { point, nonce } of todo) {
-      const copies = await wire.seen(nonce);
-      if (copies > 1) report.wrong.push(`${point}: ${copies} answers in the end`);
-    }
+    for (const wire of wires)
+      for (const kill of todo) {
+        const copies = await wire.seen(nonceFor(wire, kill));
+        if (copies > 1) wire.report.wrong.push(`${kill.point}: ${copies} answers in the end`);
+      }
   } finally {
     await daemon?.kill();
-    await provider.close();
     await removeHome(home);
   }
-  return report;
+  return Object.fromEntries(wires.map(({ platform, report }) => [platform, report]));
 }
 
-/** Waits until the daemon has killed itself; at "request written" kills it once its answer has reached the person. */
+/** The same with one platform. */
+export async function killedOn(platform: ChannelPlatform, options: Omit<KilledChannelsOptions, 'platforms'>): Promise<KilledChannelReport> {
+  const { [platform]: report } = await proveKilledChannels({ platforms: [platform], ...options });
+  return report ?? noKills();
+}
+
+export const noKills = (): KilledChannelReport => ({ kills: 0, answered: 0, unknown: 0, gone: 0, wrong: [] });
+
+interface Wire extends Omit<PlatformUnderTest, typeof Symbol.asyncDispose> {
+  readonly platform: ChannelPlatform;
+  readonly report: KilledChannelReport;
+}
+
+/** Waits until the daemon has killed itself; at "request written" kills it once its answers have reached their people. */
 async function die(daemon: Daemon, point: ChannelKillPoint, isSeen: () => Promise<boolean>): Promise<void> {
   if (point === 'request written') {
-    await until(isSeen, 'the answer did not arrive');
+    await until(isSeen, 'an answer did not arrive');
     await daemon.kill();
     return;
   }
   const died = await Promise.race([daemon.exited, pause(withinMs)]);
   if (died !== undefined) return;
   await daemon.kill();
-  throw new Error(`the daemon never reached the point "${point}"`);
+  throw new Error(`the daemon never reached the point "${point}" with all messages`);
 }
 
 interface Checked {
@@ -139,7 +169,7 @@ interface Checked {
   readonly patienceMs: number;
 }
 
-async function check({ port, token }: Daemon, { point, nonce, seen, canResolve, patienceMs }: Checked, report: KilledChannelsReport): Promise<void> {
+async function check({ port, token }: Daemon, { point, nonce, seen, canResolve, patienceMs }: Checked, report: KilledChannelReport): Promise<void> {
   const target = { port, token };
   const deliveryOf = async () => {
     const { deliveries } = Deliveries.parse(await rpcCall(target, 'delivery.list', { limit: 20 }));

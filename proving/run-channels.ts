@@ -1,65 +1,97 @@
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
-import { type ChannelKillPoint, channelKillPoints, type KilledChannelsReport, proveKilledChannels } from './killed-channels.ts';
+import {
+  type ChannelKillPoint,
+  channelKillPoints,
+  type KilledChannelReport,
+  type KilledChannelsReport,
+  noKills,
+  proveKilledChannels,
+} from './killed-channels.ts';
 import { type ChannelPlatform, channelPlatforms, missingFor } from './lib/channel-platforms.ts';
+import { keepKills, readKills } from './lib/kept-kills.ts';
 import { type Proof, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 
-/** A home and a platform serve that many rounds: conversations do not grow without limit. */
-const roundsOfOne = 10;
+/** A home and its platforms serve that many rounds: conversations do not grow without limit. */
+const roundsOfOne = 5;
 /** Time after which a message counts as lost in a broken build. */
 const brokenMs = 20_000;
 
 interface Caught {
-  readonly broken: string;
   readonly what: string;
   readonly point: ChannelKillPoint;
+  readonly platforms: readonly ChannelPlatform[];
 }
 
-/** Fault that each platform is also proved with. */
-const faults: Partial<Readonly<Record<ChannelPlatform, Caught>>> = {
-  telegram: { broken: 'channel-acks-early', what: 'acknowledged before the commit', point: 'received' },
-  email: { broken: 'channel-sends-first', what: 'marked after the send', point: 'answer read' },
-  inspircd: { broken: 'channel-sends-first', what: 'marked after the send', point: 'answer read' },
-  ngircd: { broken: 'channel-sends-first', what: 'marked after the send', point: 'answer read' },
-  discord: { broken: 'channel-acks-early', what: 'acknowledged before the commit', point: 'received' },
-  slack: { broken: 'channel-forgets-events', what: 'events without keys', point: 'committed' },
-  matrix: { broken: 'channel-acks-early', what: 'acknowledged before the commit', point: 'received' },
+/** Faults that the platforms are also proved with. */
+const faults: Readonly<Record<string, Caught>> = {
+  'channel-acks-early': { what: 'acknowledged before the commit', point: 'received', platforms: ['telegram', 'discord', 'matrix'] },
+  'channel-sends-first': { what: 'marked after the send', point: 'answer read', platforms: ['email', 'inspircd', 'ngircd'] },
+  'channel-forgets-events': { what: 'events without keys', point: 'committed', platforms: ['slack'] },
 };
 
-async function proveRounds(platform: ChannelPlatform, kills: number, progress: ProofOptions['progress']): Promise<KilledChannelsReport> {
+type Outcomes = Readonly<Partial<Record<ChannelPlatform, Pick<Proof, 'figure' | 'caught' | 'good'>>>>;
+
+/** Kills daemons that serve all platforms of this machine, and goes on where an earlier run on the same commit ended. */
+async function killAll({ kills, under, progress }: ChannelProofOptions): Promise<Outcomes> {
+  const platforms = channelPlatforms.filter((platform) => missingFor(platform) === undefined);
+  const sum = await readKills(under);
   const rounds = Math.ceil(kills / channelKillPoints.length);
-  const sum: KilledChannelsReport = { kills: 0, answered: 0, unknown: 0, gone: 0, wrong: [] };
-  for (let begun = 0; begun < rounds; begun += roundsOfOne) {
-    const report = await proveKilledChannels({ platform, rounds: Math.min(roundsOfOne, rounds - begun), progress });
-    sum.kills += report.kills;
-    sum.answered += report.answered;
-    sum.unknown += report.unknown;
-    sum.gone += report.gone;
-    sum.wrong.push(...report.wrong);
-    progress(`${platform}: ${sum.kills} kills, ${sum.answered} answered, ${sum.unknown} unknown, ${sum.wrong.length} wrong`);
+  const roundsOf = (platform: ChannelPlatform) => Math.floor((sum[platform]?.kills ?? 0) / channelKillPoints.length);
+  for (;;) {
+    const begun = Math.min(...platforms.map(roundsOf));
+    if (!(begun < rounds)) break;
+    const reports = await proveKilledChannels({ platforms, rounds: Math.min(roundsOfOne, rounds - begun), progress });
+    for (const platform of platforms) sum[platform] = added(sum[platform] ?? noKills(), reports[platform] ?? noKills());
+    await keepKills(under, sum);
   }
-  return sum;
+  const found: KilledChannelsReport = {};
+  for (const [broken, { point, platforms: shown }] of Object.entries(faults)) {
+    const there = shown.filter((platform) => platforms.includes(platform));
+    Object.assign(found, await proveKilledChannels({ platforms: there, points: [point], broken, patienceMs: brokenMs, progress }));
+  }
+  return Object.fromEntries(
+    platforms.map((platform) => {
+      const { kills: killed, answered, unknown, gone, wrong } = sum[platform] ?? noKills();
+      printFindings(wrong);
+      const { what = '' } = Object.values(faults).find((fault) => fault.platforms.includes(platform)) ?? {};
+      const caught = found[platform]?.wrong.length ?? 0;
+      return [
+        platform,
+        {
+          figure: `${killed} kills: ${answered} answered once, ${unknown} unknown with an alert, ${gone} not stored and not offered again, ${wrong.length} lost, doubled or without an alert`,
+          caught: `${what}: ${caught} wrong`,
+          good: wrong.length === 0 && caught > 0,
+        },
+      ];
+    }),
+  );
 }
 
-async function provePlatform(platform: ChannelPlatform, kills: number, progress: ProofOptions['progress']): Promise<Proof> {
-  const promise = `Killed at ${channelKillPoints.length} points of a message of ${platform}, the daemon answers it once after a restart, or says that it may have`;
-  const missing = missingFor(platform);
-  if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
-  const report = await proveRounds(platform, kills, progress);
-  printFindings(report.wrong);
-  const { broken, what, point } = faults[platform] ?? { broken: '', what: '', point: 'received' };
-  const found = await proveKilledChannels({ platform, points: [point], broken, patienceMs: brokenMs, progress });
-  return {
-    promise,
-    figure: `${report.kills} kills: ${report.answered} answered once, ${report.unknown} unknown with an alert, ${report.gone} not stored and not offered again, ${report.wrong.length} lost, doubled or without an alert`,
-    caught: `${what}: ${found.wrong.length} wrong`,
-    good: report.wrong.length === 0 && found.wrong.length > 0,
+const added = (a: KilledChannelReport, b: KilledChannelReport): KilledChannelReport => ({
+  kills: a.kills + b.kills,
+  answered: a.answered + b.answered,
+  unknown: a.unknown + b.unknown,
+  gone: a.gone + b.gone,
+  wrong: [...a.wrong, ...b.wrong],
+});
+
+interface ChannelProofOptions extends Pick<ProofOptions, 'progress'> {
+  /** Kills of daemons, each at one point of one message of every platform. */
+  readonly kills: number;
+  /** Commit that is proved; undefined when nothing may be kept for a later run. */
+  readonly under: string | undefined;
+}
+
+/** The full forms of the proofs of chat channels. The first of a platform kills for all of them. */
+export function channelProofs(options: ChannelProofOptions): Proofs {
+  let killed: Promise<Outcomes> | undefined;
+  const provePlatform = async (platform: ChannelPlatform): Promise<Proof> => {
+    const promise = `Killed at ${channelKillPoints.length} points of a message of ${platform}, the daemon answers it once after a restart, or says that it may have`;
+    const outcome = (await (killed ??= killAll(options)))[platform];
+    return { promise, ...(outcome ?? { figure: `not run: ${missingFor(platform)}`, caught: '-', good: false }) };
   };
-}
-
-/** The full forms of the proofs of chat channels; `kills` on each platform. */
-export function channelProofs({ kills, progress }: Pick<ProofOptions, 'progress'> & { readonly kills: number }): Proofs {
   return {
-    ...Object.fromEntries(channelPlatforms.map((platform) => [`channels-${platform}`, () => provePlatform(platform, kills, progress)])),
+    ...Object.fromEntries(channelPlatforms.map((platform) => [`channels-${platform}`, () => provePlatform(platform)])),
     async 'channels-promises'() {
       const lost = await proveLostConfirmations({ each: 20 });
       const routes = await proveRoutes({ each: 10 });

@@ -34,7 +34,7 @@ import { timeProofs } from './run-time.ts';
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    /** Number for R1, otherwise 200, and for each platform of channels, otherwise 900. */
+    /** Number for R1, otherwise 200, and for channels, of daemons with all platforms, otherwise 900; an interrupted run goes on. */
     kills: { type: 'string' },
     seed: { type: 'string' },
     'no-write': { type: 'boolean', default: false },
@@ -48,6 +48,9 @@ const changed = ', with changes';
 const seed = values.seed === undefined ? freshSeed() : Number(values.seed);
 const wanted = values.only?.toLowerCase().split(',');
 const progress = (line: string): void => console.log(line);
+
+const under = commit();
+const mayKeep = values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
 
 const proofs: Proofs = {
   async r1() {
@@ -94,7 +97,7 @@ const proofs: Proofs = {
   ...nodeProofs({ seed, progress }),
   ...timeProofs({ seed, progress }),
   ...delegationProofs({ seed, progress }),
-  ...channelProofs({ kills: Number(values.kills ?? 900), progress }),
+  ...channelProofs({ kills: Number(values.kills ?? 900), under: mayKeep && !values.fresh ? under : undefined, progress }),
   ...storageProofs({ seed, progress }),
 };
 
@@ -180,8 +183,6 @@ async function proveAll(): Promise<boolean> {
 const frozen = await makeHome();
 await freezeBundle(frozen);
 await useBrokenBundle();
-const under = commit();
-const mayKeep = values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
 const isGood = values.broken ? await checkBrokenBuilds() : await proveAll();
 await removeHome(frozen);
 process.exitCode = isGood ? 0 : 1;

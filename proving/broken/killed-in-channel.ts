@@ -1,20 +1,32 @@
 import { buildIn } from './patch.ts';
 
-/** Not a fault in the program: kills the daemon at the point of a message of a channel that KILL_AT names, once the file KILL_ARMED exists. */
+/**
+ * Not a fault in the program: kills the daemon once KILL_COUNT messages of channels have come to the point that KILL_AT names, while the file
+ * KILL_ARMED exists. Those that come there earlier stay there.
+ */
 interface Location {
   readonly module: string;
+  /** Is in an asynchronous function. */
   readonly text: string;
   /** The kill comes before the text otherwise. */
   readonly isAfter?: true;
-  /** Milliseconds between the point and the kill. */
+  /** Condition in the module for a message to be at the point. */
+  readonly only?: string;
+  /** Milliseconds between the point and the kill; the message goes on meanwhile. */
   readonly delayMs?: number;
 }
 
 const sender = 'features/channels/delivery/sender.ts';
 const intake = 'features/channels/messages/messages.ts';
+// A commit of the cursor alone is none of a message.
+const hasMessages = 'messages.length > 0';
 const points: Readonly<Record<string, Location>> = {
-  received: { module: intake, text: 'const { added, full } = await db.write(deps.accept, { messages, changes, cursor: reached });' },
-  committed: { module: intake, text: 'const [isNew, isFull] = [new Set(added), new Set(full)];' },
+  received: {
+    module: intake,
+    text: 'const { added, full } = await db.write(deps.accept, { messages, changes, cursor: reached });',
+    only: hasMessages,
+  },
+  committed: { module: intake, text: 'const [isNew, isFull] = [new Set(added), new Set(full)];', only: hasMessages },
   acknowledged: {
     module: 'features/channels/instances/instance.ts',
     text: 'if (received.length > 0) this.lastMessageAtMs = clock.now();',
@@ -32,14 +44,16 @@ const points: Readonly<Record<string, Location>> = {
 };
 
 const isArmed = "process.getBuiltinModule('node:fs').existsSync(process.env['KILL_ARMED'] ?? '')";
+const arrive =
+  "if ((globalThis.killArrivals = (globalThis.killArrivals ?? 0) + 1) >= Number(process.env['KILL_COUNT'] ?? 1)) process.kill(process.pid, 'SIGKILL')";
 for (const [module, located] of Map.groupBy(Object.entries(points), ([, location]) => location.module))
   buildIn({
     name: 'killed-in-channel',
     module,
-    replace: located.map(([point, { text, isAfter, delayMs }]) => {
-      const kill = "process.kill(process.pid, 'SIGKILL')";
-      const when = `process.env['KILL_AT'] === ${JSON.stringify(point)} && ${isArmed}`;
-      const killing = `if (${when}) ${delayMs === undefined ? kill : `setTimeout(() => ${kill}, ${delayMs})`};`;
+    replace: located.map(([point, { text, isAfter, only = 'true', delayMs }]) => {
+      const when = `process.env['KILL_AT'] === ${JSON.stringify(point)} && ${only} && ${isArmed}`;
+      const then = delayMs === undefined ? `${arrive}; await new Promise(() => {});` : `setTimeout(() => { ${arrive}; }, ${delayMs});`;
+      const killing = `if (${when}) { ${then} }`;
       return { from: text, to: isAfter ? `${text} ${killing}` : `${killing} ${text}` };
     }),
   });

@@ -7,12 +7,13 @@ const Health = z.object({ channels: z.array(z.object({ channelInstanceId: z.stri
 /** Generous: the machine may do other work too. */
 export const withinMs = 60_000;
 
-/** Waits until the channel `chat` is connected. */
-export async function connected({ port, token }: Daemon): Promise<void> {
+/** Waits until channels are connected. */
+export async function connected({ port, token }: Daemon, names: readonly string[] = ['chat']): Promise<void> {
   await until(async () => {
     const { channels } = Health.parse(await rpcCall({ port, token }, 'channels.health', {}));
-    return channels.some(({ channelInstanceId, state }) => channelInstanceId === 'chat' && state === 'healthy');
-  }, 'the channel did not connect');
+    const healthy = channels.filter(({ state }) => state === 'healthy').map(({ channelInstanceId }) => channelInstanceId);
+    return names.every((name) => healthy.includes(name));
+  }, 'a channel did not connect');
 }
 
 /** Waits for a condition; fails when it does not come. */
