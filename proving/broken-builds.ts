@@ -1,3 +1,4 @@
+import { proveAway, proveLimit } from './channel-outages.ts';
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
 import { proveConfigChanges } from './config-changes.ts';
 import { proveConnectedClients } from './connected-clients.ts';
@@ -106,8 +107,10 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'cached-tokens': (seed) => wrongOf(proveStops({ rounds: 1, seed, kinds: ['tokens.revoke'], broken: 'cached-tokens' })),
   'channel-acks-early': () =>
     wrongOf(killedOn('telegram', { points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }), /not answered, seen 0 times/),
+  'channel-connects-at-once': () => wrongOf(proveAway({ as: 'refused', broken: 'channel-connects-at-once' }), /times in an hour/),
   'channel-forgets-events': () =>
     wrongOf(killedOn('slack', { points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
+  'channel-ignores-limit': () => wrongOf(proveLimit({ broken: 'channel-ignores-limit' }), /before the end of its limit/),
   'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),
   'channel-second-retry': () => wrongOf(proveLostConfirmations({ broken: 'channel-second-retry' }), /seen 2 times/),
   'channel-sends-first': () => wrongOf(killedOn('telegram', { points: ['answer read'], broken: 'channel-sends-first' }), /answered 2 times/),

@@ -14,12 +14,14 @@ export interface ChannelPromiseOptions {
   readonly broken?: string | undefined;
 }
 
-interface Findings {
+export interface Findings {
   readonly wrong: string[];
 }
 
 interface Setting extends ChannelPromiseOptions {
-  readonly channel: object;
+  /** By name; a channel alone is `chat`. */
+  readonly channels?: Readonly<Record<string, object>>;
+  readonly channel?: object;
   readonly answer?: (nonce: string) => FakeAnswer;
   /** How many times as fast the clock of the daemon runs. */
   readonly speed?: number;
@@ -28,8 +30,11 @@ interface Setting extends ChannelPromiseOptions {
 const ada: TelegramPerson = { id: 1001, first_name: 'Ada' };
 const group = -100_200_300_400;
 
-/** Runs a daemon with one channel, `chat`, that answers everybody. */
-async function withDaemon<T>({ channel, answer, speed = 1, broken }: Setting, run: (daemon: Daemon) => Promise<T>): Promise<T> {
+/** Runs a daemon with channels that answer everybody. */
+export async function withDaemon<T>(
+  { channel = {}, channels = { chat: channel }, answer, speed = 1, broken }: Setting,
+  run: (daemon: Daemon) => Promise<T>,
+): Promise<T> {
   const provider = await startFakeProvider({
     journal: 0,
     answer: ({ body, path }) => {
@@ -41,11 +46,12 @@ async function withDaemon<T>({ channel, answer, speed = 1, broken }: Setting, ru
   const home = await makeHome();
   let daemon: Daemon | undefined;
   try {
-    await writeConfig(home, { ...proofConfig(provider.url), channels: { chat: { ...channel, dm: { policy: 'open' } } } });
+    const opened = Object.entries(channels).map(([name, one]) => [name, { ...one, dm: { policy: 'open' } }]);
+    await writeConfig(home, { ...proofConfig(provider.url), channels: Object.fromEntries(opened) });
     const faults = ['virtual-clock', ...(broken === undefined ? [] : [broken])];
     const env = { CLOCK_SPEED: String(speed) };
     daemon = await startDaemon({ home, port: await freePort(), broken: faults, env, readyTimeoutMs: 60_000 });
-    await connected(daemon);
+    await connected(daemon, Object.keys(channels));
     return await run(daemon);
   } finally {
     await daemon?.kill();

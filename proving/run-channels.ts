@@ -1,4 +1,5 @@
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
+import { type OutageReport, proveAway, proveLimit, proveSharedAccount } from './channel-outages.ts';
 import {
   type ChannelKillPoint,
   channelKillPoints,
@@ -9,7 +10,7 @@ import {
 } from './killed-channels.ts';
 import { type ChannelPlatform, channelPlatforms, missingFor } from './lib/channel-platforms.ts';
 import { keepKills, readKills } from './lib/kept-kills.ts';
-import { type Proof, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
+import { counts, type Proof, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 
 /** A home and its platforms serve that many rounds: conversations do not grow without limit. */
 const roundsOfOne = 5;
@@ -109,6 +110,27 @@ export function channelProofs(options: ChannelProofOptions): Proofs {
         figure: `20 lost confirmations, 10 pairs of conversations, a silent connection and a quiet mailbox: ${wrong.length} wrong`,
         caught: `a second retry: ${again.wrong.length}; the last route: ${last.wrong.length}; health from sends: ${deaf.wrong.length}; the last mail again: ${star.wrong.length} wrong`,
         good: wrong.length === 0 && caught.every((one) => one.wrong.length > 0),
+      };
+    },
+    async 'channels-outages'() {
+      const refused = await proveAway({ as: 'refused' });
+      const hole = await proveAway({ as: 'hole' });
+      const limit = await proveLimit();
+      const shared = await proveSharedAccount();
+      const wrong = [...refused.wrong, ...hole.wrong, ...limit.wrong, ...shared.wrong];
+      printFindings(wrong);
+      const storm = await proveAway({ as: 'refused', broken: 'channel-connects-at-once' });
+      const holeStorm = await proveAway({ as: 'hole', broken: 'channel-connects-at-once' });
+      const early = await proveLimit({ broken: 'channel-ignores-limit' });
+      const quarrel = await proveSharedAccount({ broken: 'channel-connects-at-once' });
+      const shown = (report: OutageReport) =>
+        `connects ${counts(report.tries)}, connections ${counts(report.connections)}, ${report.cpuSeconds.toFixed(1)} s of processor time more than connected`;
+      return {
+        promise:
+          'Platforms that are away, silent, limiting or shared with another client are asked ever less often, and each message is answered once afterwards',
+        figure: `an hour refused: ${shown(refused)}; an hour of silence: ${shown(hole)}; 50 answers behind a limit of 40 s; two daemons with one account: ${shared.tries} connects in 10 minutes; ${wrong.length} wrong`,
+        caught: `connected at once: ${storm.wrong.length} refused, ${holeStorm.wrong.length} silent, ${quarrel.wrong.length} shared; the named time ignored: ${early.wrong.length} wrong`,
+        good: wrong.length === 0 && [storm, holeStorm, early, quarrel].every((one) => one.wrong.length > 0),
       };
     },
   };

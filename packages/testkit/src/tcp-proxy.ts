@@ -20,6 +20,8 @@ export interface TcpProxy extends AsyncDisposable {
   halfOpen(): void;
   /** Number of connections that are half open. */
   readonly unnoticed: number;
+  /** Number of connections so far, with those that were reset at once. */
+  readonly accepted: number;
 }
 
 interface Pair {
@@ -33,6 +35,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   /** Also those that were reset: such a socket stays open until its peer has read what was written to it. */
   const open = new Set<Socket>();
   let refusing = false;
+  let accepted = 0;
   let toServer = true;
   let toClient = true;
   let muting: string | undefined;
@@ -56,6 +59,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   }
 
   const listener = createServer({ pauseOnConnect: true }, (client) => {
+    accepted += 1;
     if (refusing) return void client.resetAndDestroy();
     const server = createConnection({ host: '127.0.0.1', port: targetPort });
     const pair: Pair = { client, server, lost: false };
@@ -134,6 +138,9 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     get unnoticed() {
       return [...pairs].filter(({ lost }) => lost).length;
+    },
+    get accepted() {
+      return accepted;
     },
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
