@@ -112,6 +112,8 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     wrongOf(killedOn('slack', { points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
   'channel-ignores-limit': () => wrongOf(proveLimit({ broken: 'channel-ignores-limit' }), /before the end of its limit/),
   'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),
+  'channel-position-first': () =>
+    wrongOf(killedOn('matrix', { points: ['received'], patienceMs: 20_000, broken: 'channel-position-first' }), /not answered, seen 0 times/),
   'channel-second-retry': () => wrongOf(proveLostConfirmations({ broken: 'channel-second-retry' }), /seen 2 times/),
   'channel-sends-first': () => wrongOf(killedOn('telegram', { points: ['answer read'], broken: 'channel-sends-first' }), /answered 2 times/),
   'check-at-start': async () => (await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'check-at-start' })).checks,
