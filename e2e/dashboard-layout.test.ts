@@ -72,6 +72,7 @@ describe.skipIf(chromiumPath === undefined)('pages at five widths, with long wor
     const others = [
       '/graphs',
       '/graphs/new',
+      '/executions',
       '/schedule',
       '/webhooks',
       '/help',

@@ -323,6 +323,14 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     const { page, complaints } = session;
     await follow(page, 'Runs');
     await page.locator(`[data-row="${rootRunId}"]`).getByText(`Count the tides ${hostile}`).first().waitFor();
+    // The same run among all executions, which lead to their pages.
+    await page.getByRole('navigation', { name: 'Executions' }).getByRole('link', { name: 'All' }).click();
+    const all = page.getByRole('table', { name: 'Executions' });
+    await all.getByRole('row').filter({ hasText: 'Graph ·' }).first().waitFor();
+    await page.getByLabel('Kind').selectOption('run');
+    await expect.poll(() => all.getByRole('row').filter({ hasText: 'Graph ·' }).count()).toBe(0);
+    await all.getByRole('link', { name: `Count the tides ${hostile}` }).click();
+    await page.locator(`[data-row="${rootRunId}"]`).waitFor();
     await page.goto(`${product.url}/runs/${runId}`);
     await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click();
     const task = page.getByRole('dialog').getByLabel('Task');
@@ -363,6 +371,7 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await check('inbox');
     if (picture !== undefined) await page.screenshot({ path: `${picture}/inbox-${look === phone ? 'phone' : 'screen'}.png`, fullPage: true });
     for (const [path, settled] of [
+      ['/executions', page.getByRole('table', { name: 'Executions' })],
       ['/runs', page.getByRole('table', { name: 'Root runs' })],
       ['/graphs', page.getByRole('table', { name: 'Graph runs' })],
       ['/schedule', page.getByRole('table', { name: 'Jobs', exact: true })],

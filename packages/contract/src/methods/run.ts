@@ -54,7 +54,12 @@ export const ListedExecution = once(() =>
     .strictObject({
       kind: z.enum(executionKinds),
       id: z.string().describe('Root run, graph run, run of a job or delivery.'),
-      name: z.string().optional().describe('Label of the graph, name of the job or mapping; absent for a run.'),
+      name: z
+        .string()
+        .optional()
+        .describe(
+          'Label of the graph, name of the job, id of the mapping; of a run the beginning of its task while that is listed, for tokens with scope `admin`.',
+        ),
       agentId: AgentId,
       state: z.enum(executionStates),
       startedBy: z.string().describe('Origin of a run or graph, trigger of a job, `webhook` of a delivery.'),

@@ -4,6 +4,7 @@ import { createReports, type ReportsDeps } from '../features/operations/observab
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import type { Traces } from '../features/operations/traces/traces.ts';
+import { readRootTasks } from '../transactions/waiting-roots.ts';
 import { recordAudit } from '../kernel/audit.ts';
 import { freeSpaceOf } from '../kernel/disk-space.ts';
 import type { Assembly } from './assembly.ts';
@@ -69,7 +70,7 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
       ...createAuditQuery({ db, redactText }),
       ...createDiagnosis({ db, clock, traces: deps.traces, channels: deps.channels }).methods,
       ...reports.methods,
-      ...createExecutions({ db }),
+      ...createExecutions({ db, readRootTasks }),
     },
     documents: { openapi, openrpc, asyncapi },
   };

@@ -2,13 +2,20 @@ import { executionKinds } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import { isAdmin, ownerOf } from '../../../kernel/call-context.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { type ExecutionRow, listExecutions } from './store.ts';
 
 const deliveriesAreForAdmins = executionKinds.filter((kind) => kind !== 'delivery');
 
+export interface ExecutionsDeps {
+  readonly db: Db;
+  /** Returns what these roots do: the tasks of their first sub-agents. */
+  readonly readRootTasks: Operation<{ readonly rootRunIds: readonly string[] }, ReadonlyMap<string, string>>;
+}
+
 /** Implements `run.executions`: the tables of runs, graphs, jobs and deliveries as one list. */
-export function createExecutions({ db }: { readonly db: Db }): HandlersOf<'run.executions'> {
+export function createExecutions({ db, readRootTasks }: ExecutionsDeps): HandlersOf<'run.executions'> {
   return {
     'run.executions': async ({ kind, state, agentId, limit, before }, call) => {
       if (call.agentCaller !== undefined) throw new AppError('denied', 'run.executions is for people, not for agents');
@@ -22,7 +29,14 @@ export function createExecutions({ db }: { readonly db: Db }): HandlersOf<'run.e
         before: before === undefined ? undefined : readCursor(before),
         limit: limit + 1,
       });
-      return { executions: rows.slice(0, limit).map(viewOf), hasMore: rows.length > limit };
+      const shown = rows.slice(0, limit);
+      // Tasks are texts of agents: `run.list` shows them to admins only, too.
+      const rootRunIds = isAdmin(call) ? shown.filter((row) => row.kind === 'run').map(({ id }) => id) : [];
+      const tasks = rootRunIds.length === 0 ? undefined : await db.read(readRootTasks, { rootRunIds });
+      return {
+        executions: shown.map((row) => viewOf(row.kind === 'run' ? { ...row, name: tasks?.get(row.id) ?? null } : row)),
+        hasMore: rows.length > limit,
+      };
     },
   };
 }
