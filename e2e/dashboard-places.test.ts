@@ -324,11 +324,12 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await follow(page, 'Runs');
     await page.locator(`[data-row="${rootRunId}"]`).getByText(`Count the tides ${hostile}`).first().waitFor();
     // The same run among all executions, which lead to their pages.
+    await addFailedJob('among all');
     await page.getByRole('navigation', { name: 'Executions' }).getByRole('link', { name: 'All' }).click();
     const all = page.getByRole('table', { name: 'Executions' });
-    await all.getByRole('row').filter({ hasText: 'Graph ·' }).first().waitFor();
+    await all.getByRole('row').filter({ hasText: 'Job ·' }).first().waitFor();
     await page.getByLabel('Kind').selectOption('run');
-    await expect.poll(() => all.getByRole('row').filter({ hasText: 'Graph ·' }).count()).toBe(0);
+    await expect.poll(() => all.getByRole('row').filter({ hasText: 'Job ·' }).count()).toBe(0);
     await all.getByRole('link', { name: `Count the tides ${hostile}` }).click();
     await page.locator(`[data-row="${rootRunId}"]`).waitFor();
     await page.goto(`${product.url}/runs/${runId}`);
