@@ -325,6 +325,39 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     expect(await panel.count()).toBe(0);
   });
 
+  test('draws an answer of 100 KB in slices, while it is written and after a reload', async () => {
+    const part = (at: number) => `## Part ${at}\n\nA paragraph with **weight**, about ${'tides '.repeat(20)}\n\n- one\n- two\n\n`;
+    const long = Array.from({ length: 540 }, (_, at) => part(at));
+    product.provider.queue({ text: 'Ready.' }, { text: [long.join(''), 'The end.'] });
+    await using session = await logIn({});
+    const { page } = session;
+    // Counts the blocks that one change of the page adds.
+    await page.addInitScript(() => {
+      Object.assign(globalThis, { mostBlocks: 0 });
+      new MutationObserver((records) => {
+        const added = records.flatMap(({ addedNodes }) => [...addedNodes]).filter((node) => node instanceof Element);
+        const blocks = new Set(
+          added.flatMap((node) => [...(node.matches('.markdown > *') ? [node] : []), ...node.querySelectorAll('.markdown > *')]),
+        );
+        Object.assign(globalThis, { mostBlocks: Math.max(Number(Reflect.get(globalThis, 'mostBlocks')), blocks.size) });
+      }).observe(document, { childList: true, subtree: true });
+    });
+    await page.reload();
+    await ask(page, 'Begin');
+    await answers(page).getByText('Ready.').waitFor();
+    const whole = async (): Promise<void> => {
+      await answers(page).getByText('The end.').waitFor();
+      expect(await answers(page).last().locator('.markdown > *').count()).toBe(540 * 3 + 1);
+    };
+    const most = () => page.evaluate(() => Number(Reflect.get(globalThis, 'mostBlocks')));
+    await ask(page, 'At length');
+    await whole();
+    const mostWritten = await most();
+    await page.reload();
+    await whole();
+    for (const count of [mostWritten, await most()]) expect(count).toBeLessThan(150);
+  });
+
   test('has no serious accessibility findings, and coloured code causes no long task', async () => {
     const code = Array.from({ length: 150 }, (_, at) => `export const value${at} = compute('${at}', ${at}); // line ${at}\n`).join('');
     product.provider.queue(

@@ -1,12 +1,13 @@
 import { t } from '../language.ts';
 import type { Token, Tokens } from 'marked';
-import { memo, type ReactNode, Suspense, useState } from 'react';
+import { memo, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { createBlockParser } from './blocks.ts';
 import { CodeBlock } from './code-block.tsx';
 import { Formula } from './formula.tsx';
 import { FootnoteRef, Footnotes, FootnotesOf } from './footnotes.tsx';
 import { PageLink } from '../ui/link.tsx';
 import { citedPage, linkHost, safeLink } from './links.ts';
+import { nextEnd, sliceLength } from './slices.ts';
 import type { AnyToken, FootnoteToken, MathToken } from './syntax.ts';
 
 /** Deeper nesting is rendered as plain text, so that a message can't exhaust the stack. */
@@ -19,7 +20,7 @@ const maxDepth = 24;
  */
 export const Markdown = memo(function Markdown({ text, quiet = false }: { readonly text: string; readonly quiet?: boolean }) {
   const [parse] = useState(createBlockParser);
-  const tokens = parse(text);
+  const tokens = parse(useSlices(text));
   const notes = tokens.filter(isFootnote);
   const drawn = <div className={quiet ? 'markdown quiet' : 'markdown'}>{blocks(tokens, 0)}</div>;
   if (notes.length === 0) return drawn;
@@ -30,6 +31,19 @@ export const Markdown = memo(function Markdown({ text, quiet = false }: { readon
     </FootnotesOf>
   );
 });
+
+/** Returns as much of a text as is drawn now. A long text that is there at once grows by slices, each in a task of its own. */
+function useSlices(text: string): string {
+  const [drawn, setDrawn] = useState(0);
+  const end = nextEnd(text, drawn);
+  const isDue = end < text.length || end - drawn > sliceLength / 2;
+  useEffect(() => {
+    if (!isDue) return undefined;
+    const timer = setTimeout(() => setDrawn(end));
+    return () => clearTimeout(timer);
+  }, [isDue, end]);
+  return text.slice(0, end);
+}
 
 function isKnown(token: Token): token is Token & AnyToken {
   return 'type' in token;
