@@ -4,6 +4,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { systemClock } from '../../../../kernel/clock.ts';
 import { sleep } from '../../../../kernel/timers.ts';
 import { doStep, referenceOf } from './act.ts';
+import { Cover } from './cover.ts';
 import type { DriverOptions, FromThread, Requests } from './protocol.ts';
 import { Screencast } from './screencast.ts';
 import { sentenceOf, within } from './page-time.ts';
@@ -25,9 +26,10 @@ const maxDownloads = 10;
 const settling: ReadonlySet<string> = new Set(['click', 'press', 'type', 'evaluate', 'dialog']);
 const maxSide = 2000;
 const maxPageHeight = 8000;
-const glanceMs = 1_500;
-const maxGlanceSide = 800;
-const glanceQuality = 55;
+/** Pictures of a recording. */
+const glance = { ms: 1_500, maxSide: 800, quality: 55 };
+/** Pictures of the live view where typed secrets have to be hidden in each. */
+const covered = { ms: 3_000, maxSide: 1600, quality: 60 };
 const maxPdfBytes = 20 * 1024 * 1024;
 const maxStateChars = 4 * 1024 * 1024;
 
@@ -39,6 +41,7 @@ export class Driver {
   readonly #post: (message: FromThread) => void;
   readonly #tabs = new Map<string, Tab>();
   readonly #screencast = new Screencast();
+  readonly #cover: Cover;
   #front: string | undefined;
   #last = 0;
   /** Downloads in progress, and those since the last step: a page starts as many as it wants, on the disk of the daemon. */
@@ -52,6 +55,7 @@ export class Driver {
     this.#context = context;
     this.#options = options;
     this.#post = post;
+    this.#cover = new Cover(context);
     context.on('page', (page) => {
       this.#opening = Math.max(0, this.#opening - 1);
       this.#add(page);
@@ -169,15 +173,9 @@ export class Driver {
             ? { x: 0, y: 0, width: content.width, height: Math.min(content.height, maxPageHeight) }
             : { ...origin, width: view.clientWidth, height: view.clientHeight };
       const scale = Math.min(1, maxSide / Math.max(area.width, area.height, 1));
-      const { data } = await within(
-        snapshotMs,
-        session.send('Page.captureScreenshot', {
-          format: type,
-          ...(type === 'jpeg' && { quality: 80 }),
-          clip: { ...area, width: Math.max(1, area.width), height: Math.max(1, area.height), scale },
-          captureBeyondViewport: fullPage || box !== undefined,
-        }),
-      );
+      const clip = { ...area, width: Math.max(1, area.width), height: Math.max(1, area.height), scale };
+      const options = { format: type, ...(type === 'jpeg' && { quality: 80 }), clip, captureBeyondViewport: fullPage || box !== undefined };
+      const { data } = await this.#cover.around(page, () => within(snapshotMs, session.send('Page.captureScreenshot', options)));
       const size = { width: Math.max(1, Math.round(area.width * scale)), height: Math.max(1, Math.round(area.height * scale)) };
       return { base64: data, mimeType: type === 'png' ? ('image/png' as const) : ('image/jpeg' as const), ...size };
     } finally {
@@ -190,17 +188,18 @@ export class Driver {
     const tab = this.#tab(tabId);
     const names = Object.fromEntries(refs.map((ref) => [ref, describeReference(tab.refs[referenceOf(ref)])]));
     const { url, title } = await this.#describe(tab);
-    const jpeg = picture && tab.dialog === undefined && !tab.isCrashed ? await this.#drawSmall(tab.page).catch(() => undefined) : undefined;
+    const jpeg = picture && tab.dialog === undefined && !tab.isCrashed ? await this.#drawSmall(tab.page, glance).catch(() => undefined) : undefined;
     return { url, title, names, ...(jpeg !== undefined && { jpeg }) };
   }
 
-  async #drawSmall(page: Page): Promise<string> {
+  async #drawSmall(page: Page, { maxSide: side, quality, ms }: typeof glance): Promise<string> {
     const session = await this.#context.newCDPSession(page);
     try {
-      const { cssLayoutViewport: view } = await within(glanceMs, session.send('Page.getLayoutMetrics'));
-      const scale = Math.min(1, maxGlanceSide / Math.max(view.clientWidth, view.clientHeight, 1));
+      const { cssLayoutViewport: view } = await within(ms, session.send('Page.getLayoutMetrics'));
+      const scale = Math.min(1, side / Math.max(view.clientWidth, view.clientHeight, 1));
       const clip = { x: view.pageX, y: view.pageY, width: Math.max(1, view.clientWidth), height: Math.max(1, view.clientHeight), scale };
-      const { data } = await within(glanceMs, session.send('Page.captureScreenshot', { format: 'jpeg', quality: glanceQuality, clip }));
+      const options = { format: 'jpeg' as const, quality, clip };
+      const { data } = await this.#cover.around(page, () => within(ms, session.send('Page.captureScreenshot', options)));
       return data;
     } finally {
       await session.detach().catch(() => {});
@@ -209,7 +208,7 @@ export class Driver {
 
   async pdf({ tabId }: Requests['pdf']): Promise<Uint8Array> {
     const { page } = this.#usable(tabId);
-    const bytes = await within(snapshotMs, page.pdf({ printBackground: true }));
+    const bytes = await this.#cover.around(page, () => within(snapshotMs, page.pdf({ printBackground: true })));
     if (bytes.byteLength > maxPdfBytes) throw new AppError('payload_too_large', `The PDF file is larger than ${maxPdfBytes} bytes`);
     return Uint8Array.from(bytes);
   }
@@ -223,6 +222,7 @@ export class Driver {
       await this.close({ tabId: tab.id });
       return { ok: true, action: kind };
     }
+    if (step.secret !== undefined) this.#cover.add(step.secret.value);
     const before = new Set(this.#tabs.keys());
     this.#downloads = this.#active;
     const outcome = await this.#stepOrDialog(tab, step.request.kind === 'dialog' ? this.#answer(tab, step.request) : doStep(tab, step));
@@ -250,9 +250,18 @@ export class Driver {
   async view({ after, waitMs }: Requests['view']) {
     const tab = this.#usable(undefined, { withDialog: true });
     const size = tab.page.viewportSize() ?? { width: this.#options.width, height: this.#options.height };
-    const { version, jpeg } = await this.#screencast.frame(this.#context, tab, { after, waitMs });
+    const { version, jpeg } = await this.#frame(tab, { after, waitMs });
     const { type: _, active: __, ...page } = await this.#describe(tab);
     return { version, ...size, ...page, ...(jpeg !== undefined && { jpeg }) };
+  }
+
+  async #frame(tab: Tab, wanted: { readonly after: number | undefined; readonly waitMs: number }) {
+    if (!this.#cover.isNeeded) {
+      const frame = await this.#screencast.frame(this.#context, tab, wanted);
+      // Otherwise a secret was typed while it was awaited.
+      if (!this.#cover.isNeeded) return frame;
+    }
+    return this.#screencast.drawn(tab, wanted, () => this.#drawSmall(tab.page, covered));
   }
 
   async input({ events }: Requests['input']): Promise<number> {

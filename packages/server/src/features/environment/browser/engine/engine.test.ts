@@ -26,6 +26,23 @@ document.querySelector('[name=file]').onchange=(e)=>e.target.files[0].text().the
 console.warn('careful'); localStorage.setItem('visits', '1'); document.cookie='seen=1; max-age=1000';
 </script>`;
 
+/** Shows what is typed in many places; widths do not depend on the letters, and no caret blinks. */
+const echo = `<title>Echo</title><style>*{font:16px monospace;caret-color:transparent;transition:opacity 2s} #made::after{content:attr(data-made)}</style>
+<label>Secret <input id="from"></label> <input id="field"> <textarea id="area"></textarea> <input id="hint"><input type="button" id="button" value="nothing yet">
+<select><option id="option">nothing yet</option></select><div>You typed <span id="text">nothing</span>, <a id="link">link</a><b id="made">!</b></div>
+<svg width="300" height="30"><text y="20" id="drawn">-</text></svg><div id="open"></div><div id="closed"></div>
+<iframe height="60" srcdoc="<p style='font:16px monospace'>-"></iframe><h1>Always here</h1>
+<script>
+const roots = [document.getElementById('open').attachShadow({mode:'open'}), document.getElementById('closed').attachShadow({mode:'closed'})];
+from.oninput = () => {
+  const { value } = from;
+  document.title = value;
+  for (const each of [text, option, drawn, document.querySelector('iframe').contentDocument.querySelector('p'), ...roots]) each.textContent = 'in ' + value + ' words';
+  field.value = area.value = button.value = hint.placeholder = made.dataset.made = value;
+  link.href = '/?q=' + encodeURIComponent(value); link.textContent = link.href;
+};
+</script>`;
+
 describe.skipIf(missing.length > 0)(
   `a browser of an agent${missing.length > 0 ? ` (skipped: ${missing.join(', ')} missing)` : ''}`,
   { timeout: 120_000 },
@@ -56,12 +73,13 @@ describe.skipIf(missing.length > 0)(
         '/loop': '<title>Loop</title><button onclick="for(;;);">Hang</button>',
         '/hungry': `<title>Hungry</title><button onclick="const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))">Eat</button>`,
         '/secret': '<title>In</title><label>Pass <input id="p"></label>',
+        '/echo': echo,
         '/big': `<title>Big</title>${'<p><button>Item</button>'.repeat(1000)}`,
       });
       browsers = await openBrowsers({
         dial: pages.dial,
-        config: { maxTabs: 3, secrets: { SHOP: { origins: [pages.url('')] } }, timeoutMs: 4_000 },
-        secret: (name) => (name === 'SHOP' ? 'hunter2-hunter2' : undefined),
+        config: { maxTabs: 3, secrets: { SHOP: { origins: [pages.url('')] }, BANK: { origins: [pages.url('')] } }, timeoutMs: 4_000 },
+        secret: (name) => ({ SHOP: 'hunter2+hunter2', BANK: 'Wxyzab7+Wxyzab7' })[name],
       });
       mkdirSync(browsers.context.workspaceDir, { recursive: true });
       session = await browsers.pool.start('default');
@@ -207,6 +225,37 @@ describe.skipIf(missing.length > 0)(
       expect(session.isHeld).toBe(true);
       expect((await act({ kind: 'evaluate', expression: 'p.value' })).value).toBe('"by hand"');
       session.hold(false);
+    });
+
+    it('covers a typed secret in every picture, wherever the page shows it', async () => {
+      const pictures = async () => {
+        const { jpeg: live = '' } = await session.view(undefined, 0, never);
+        return {
+          shot: (await session.screenshot(undefined, {}, never)).bytes.toString('base64'),
+          recorded: (await session.glance(undefined, [], true)).jpeg,
+          live,
+        };
+      };
+      const typed = async (request: { readonly text: string } | { readonly secret: string }) => {
+        await visit('/echo');
+        expect(await act({ kind: 'type', ref: await refOf('Secret'), ...request })).toMatchObject({ ok: true });
+        const before = await page();
+        const drawn = await pictures();
+        expect(await page()).toEqual(before);
+        return drawn;
+      };
+      const page = async () => {
+        const { value = '' } = await act({ kind: 'evaluate', expression: 'document.documentElement.outerHTML + frames[0].document.body.innerHTML' });
+        return value.replaceAll(String.raw` style=\"\"`, '').split('<');
+      };
+      const open = await typed({ text: 'Abcdefg+Abcdefg' });
+      const shop = await typed({ secret: 'SHOP' });
+      const bank = await typed({ secret: 'BANK' });
+      // The pictures do not depend on the secret, although they do on the text of a page.
+      expect(bank).toEqual(shop);
+      for (const kind of ['shot', 'recorded', 'live'] as const) expect([kind, shop[kind] === open[kind]]).toEqual([kind, false]);
+      // Drawn at the same time, no picture uncovers another one.
+      for (const each of await Promise.all([pictures(), pictures()])) expect(each).toEqual(bank);
     });
 
     it('reports pages that hang, do not load or crash, and continues', async () => {

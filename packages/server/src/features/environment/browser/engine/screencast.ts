@@ -1,5 +1,6 @@
 import type { BrowserContext, CDPSession } from 'playwright-core';
 import { systemClock } from '../../../../kernel/clock.ts';
+import { sleep } from '../../../../kernel/timers.ts';
 import type { Tab } from './tab.ts';
 
 const quality = 60;
@@ -7,6 +8,7 @@ const maxSide = 1600;
 /** The browser draws for nobody after this time without a request. */
 const watchedMs = 10_000;
 const firstMs = 3_000;
+const betweenMs = 250;
 
 /** Pictures of the tab in front, drawn only while somebody watches. */
 export class Screencast {
@@ -30,6 +32,27 @@ export class Screencast {
     else if (after === this.#version && waitMs > 0) await this.#next(waitMs);
     if (after === this.#version || this.#jpeg === undefined) return { version: this.#version };
     return { version: this.#version, jpeg: this.#jpeg };
+  }
+
+  /** As `frame`, for a page whose pictures have to be drawn one by one. */
+  async drawn(
+    tab: Tab,
+    { after, waitMs }: { readonly after: number | undefined; readonly waitMs: number },
+    draw: () => Promise<string>,
+  ): Promise<{ readonly version: number; readonly jpeg?: string }> {
+    this.#cancel?.();
+    if (this.#session !== undefined) await this.#stop();
+    for (const until = systemClock.monotonic() + waitMs; ;) {
+      // A dialog stops the page, which nothing can be drawn of.
+      const jpeg = tab.dialog === undefined ? await draw().catch(() => undefined) : undefined;
+      if (jpeg !== undefined && jpeg !== this.#jpeg) {
+        this.#jpeg = jpeg;
+        this.#version += 1;
+      }
+      if (after !== this.#version && jpeg !== undefined) return { version: this.#version, jpeg };
+      if (systemClock.monotonic() >= until) return { version: this.#version };
+      await sleep(systemClock, betweenMs);
+    }
   }
 
   async #start(context: BrowserContext, tab: Tab): Promise<void> {
