@@ -3,7 +3,7 @@ import { startFakeTelegram, type TelegramPerson } from '@gatehouse/testkit';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import * as z from 'zod';
 import { type Findings, withDaemon } from './channel-promises.ts';
-import { type ChannelPlatform, missingFor, startPlatform } from './lib/channel-platforms.ts';
+import { type ChannelPlatform, missingFor, type PlatformUnderTest, startPlatform } from './lib/channel-platforms.ts';
 import { until } from './lib/channels.ts';
 import { type Daemon, pause } from './lib/daemon.ts';
 import { answerTo, askWith, nonceOf } from './lib/provider.ts';
@@ -43,10 +43,20 @@ export interface OutageReport extends Findings {
   readonly cpuSeconds: number;
 }
 
+interface Away {
+  readonly name: ChannelPlatform;
+  readonly wire: PlatformUnderTest;
+  /** What its traffic passes through. */
+  readonly proxies: readonly TcpProxy[];
+  readonly config: object;
+  readonly say: (when: string) => Promise<void>;
+  readonly seen: (when: string) => Promise<number>;
+}
+
 /** Platforms are away for an hour: they are asked ever less often, and all that was written before, meanwhile and afterwards is answered once. */
 export async function proveAway({ as, broken }: OutageOptions): Promise<OutageReport> {
   await using stack = new AsyncDisposableStack();
-  const wires = [];
+  const wires: Away[] = [];
   for (const name of platforms.filter((one) => missingFor(one) === undefined)) {
     const wire = stack.use(await startPlatform(name));
     const proxies: TcpProxy[] = [];
