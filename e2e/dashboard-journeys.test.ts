@@ -1,0 +1,158 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
+import { logInTo } from './lib/dashboard.ts';
+import { type Product, startProduct } from './lib/product.ts';
+
+/** A PDF with one line of text. */
+function pdf(line: string): Buffer {
+  const drawn = `BT /F1 12 Tf 20 100 Td (${line}) Tj ET`;
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    `<< /Length ${drawn.length} >>\nstream\n${drawn}\nendstream`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+  ];
+  let text = '%PDF-1.4\n';
+  const offsets = objects.map((object, at) => {
+    const offset = text.length;
+    text += `${at + 1} 0 obj\n${object}\nendobj\n`;
+    return offset;
+  });
+  const table = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('');
+  return Buffer.from(`${text}xref\n0 6\n0000000000 65535 f \n${table}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n${text.length}\n%%EOF\n`);
+}
+
+/** Tasks of the chat, with a bound on what a person does beyond typed text: clicks and keys. */
+describe.skipIf(chromiumPath === undefined)('journeys in the chat', () => {
+  let product: Product;
+  let browser: Browser;
+  beforeAll(async () => {
+    [product, browser] = await Promise.all([
+      startProduct({
+        provider: { answer: ({ body }) => (JSON.stringify(body).includes('at length') ? { text: long, paceMs: 50 } : undefined) },
+        config: { agents: { default: { model: 'local/test-model' } } },
+      }),
+      startBrowser(),
+    ]);
+  });
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await product?.[Symbol.asyncDispose]();
+  });
+
+  const long = Array.from({ length: 400 }, (_, at) => `word${at} `);
+  const answers = (page: Page) => page.getByRole('article', { name: 'default' });
+  const field = (page: Page) => page.getByRole('textbox', { name: 'Message' });
+  const list = (page: Page) => page.getByRole('complementary', { name: 'Conversations' });
+  const say = (message: string, key: string) =>
+    product.call('agent.execute', { message, sessionKey: `dashboard:${key}` }) as Promise<{ readonly conversationRef: string }>;
+
+  /** Runs a journey and returns the number of its inputs; `act` takes each of them. */
+  async function inputsOf(run: (page: Page, act: (input: Promise<unknown>) => Promise<void>) => Promise<void>, path = '/'): Promise<number> {
+    await using session = await logInTo(product, browser, product.token);
+    if (path !== '/') await session.page.goto(product.url + path);
+    let count = 0;
+    await run(session.page, async (input) => {
+      count += 1;
+      await input;
+    });
+    // A page without its gateway reports connections that fail.
+    expect(session.complaints.filter((complaint) => !complaint.includes('net::ERR_'))).toEqual([]);
+    return count;
+  }
+
+  test('a first chat takes two inputs, by the keyboard', async () => {
+    const inputs = await inputsOf(async (page, act) => {
+      await page.keyboard.type('Good morning');
+      await act(page.keyboard.press('Enter'));
+      await answers(page).getByText('the gateway answers').waitFor();
+    });
+    expect(inputs).toBeLessThanOrEqual(2);
+  });
+
+  test('a question is branched, and both answers compared, with four inputs', async () => {
+    const { conversationRef } = await say('What do otters eat?', 'otters');
+    await say('And beavers?', 'otters');
+    await say('And badgers?', 'otters');
+    const inputs = await inputsOf(async (page, act) => {
+      await act(page.getByRole('article', { name: 'You' }).nth(1).getByRole('button', { name: 'Edit in a branch' }).click());
+      await expect.poll(() => field(page).inputValue()).toBe('And beavers?');
+      await field(page).fill('And bears?');
+      await act(field(page).press('Enter'));
+      await expect.poll(() => answers(page).count()).toBe(2);
+      await page.getByText('And bears?').first().waitFor();
+      await act(page.getByRole('button', { name: 'Previous branch' }).click());
+      await expect.poll(() => answers(page).count()).toBe(3);
+      await act(page.getByRole('button', { name: 'Next branch' }).click());
+      await expect.poll(() => answers(page).count()).toBe(2);
+    }, `/chat/${conversationRef}`);
+    expect(inputs).toBeLessThanOrEqual(4);
+  });
+
+  test('a PDF is attached and asked about with three inputs', async () => {
+    const inputs = await inputsOf(async (page, act) => {
+      const chosen = page.waitForEvent('filechooser');
+      await act(page.getByRole('button', { name: 'Attach files' }).click());
+      const file = { name: 'tides.pdf', mimeType: 'application/pdf', buffer: pdf('The tide turns at noon.') };
+      await act(chosen.then((chooser) => chooser.setFiles(file)));
+      await page.getByRole('list', { name: 'Attachments' }).getByText('tides.pdf').waitFor();
+      await expect.poll(() => page.getByText('uploading').count()).toBe(0);
+      await field(page).fill('When does the tide turn?');
+      await act(field(page).press('Enter'));
+      await answers(page).getByText('the gateway answers').waitFor();
+    });
+    expect(inputs).toBeLessThanOrEqual(3);
+    expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('The tide turns at noon.');
+  });
+
+  test('a running answer is stopped and steered with three inputs', async () => {
+    const inputs = await inputsOf(async (page, act) => {
+      await field(page).fill('Write at length');
+      await act(field(page).press('Enter'));
+      await answers(page).getByText('word2').waitFor();
+      await field(page).fill('Only the first line');
+      await act(field(page).press('Enter'));
+      await act(page.getByRole('button', { name: 'Stop and send now' }).click());
+      await expect.poll(() => answers(page).count()).toBe(2);
+    });
+    expect(inputs).toBeLessThanOrEqual(3);
+  });
+
+  test('the model is switched with three inputs', async () => {
+    const inputs = await inputsOf(async (page, act) => {
+      await act(page.getByRole('button', { name: 'Model: that of the agent' }).click());
+      await act(page.getByRole('combobox', { name: 'Model' }).selectOption('local/test-model'));
+      await page.getByRole('button', { name: /^Model: .*test-model/ }).waitFor();
+    });
+    expect(inputs).toBeLessThanOrEqual(3);
+  });
+
+  test('a conversation is shared as a file with three inputs', async () => {
+    await say('Where do terns nest?', 'terns');
+    const inputs = await inputsOf(async (page, act) => {
+      await act(list(page).getByRole('button', { name: 'Change Where do terns nest?' }).click());
+      const saved = page.waitForEvent('download');
+      await act(page.getByRole('dialog').getByRole('button', { name: 'Markdown' }).click());
+      expect((await saved).suggestedFilename()).toMatch(/\.md$/);
+    });
+    expect(inputs).toBeLessThanOrEqual(3);
+  });
+
+  test('the page recovers without any input when the daemon restarts', async () => {
+    const { conversationRef } = await say('Where do swifts sleep?', 'swifts');
+    const inputs = await inputsOf(async (page) => {
+      await answers(page).getByText('the gateway answers').waitFor();
+      await product.daemon.kill();
+      await page.getByRole('button', { name: 'No connection' }).waitFor();
+      await product.restart();
+      await page.getByRole('button', { name: 'Running' }).waitFor();
+      await field(page).fill('And where do they eat?');
+      await field(page).press('Enter');
+      await expect.poll(() => answers(page).count()).toBe(2);
+      expect(await page.getByRole('alert').count()).toBe(0);
+    }, `/chat/${conversationRef}`);
+    expect(inputs).toBe(0);
+  });
+});
