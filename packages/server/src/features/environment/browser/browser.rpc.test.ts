@@ -378,12 +378,19 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
       const url = pages.url('/login');
       await turn([{ action: 'navigate', url, snapshot: true }]);
       const ref = await refOf('Password');
+      // A picture that takes more than half a second is dropped when the next step begins.
+      await recorded('default', 3);
       await client.call('browser.act', { request: { kind: 'type', ref, text: 'typed-in-plain' } });
+      await recorded('default', 4);
       await client.call('browser.act', { request: { kind: 'press', ref, key: 'q' } });
+      await recorded('default', 5);
       await client.call('browser.act', { request: { kind: 'type', ref, secret: 'SHOP_PASSWORD' } });
+      await recorded('default', 6);
       await client.call('browser.act', { request: { kind: 'hover', ref: 'e9999', timeoutMs: 500 } });
+      await recorded('default', 7);
       await client.call('browser.navigate', { url: 'http://router.internal:80/' }).catch(() => {});
       await client.call('browser.navigate', { url: pages.url('/') });
+      await recorded('default', 9);
       await client.call('browser.take_over', { held: true });
       await client.call('browser.input', { events: [{ type: 'text', text: 'typed-by-hand' }] });
       await client.call('browser.take_over', { held: false });
