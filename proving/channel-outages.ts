@@ -75,7 +75,7 @@ export async function proveAway({ as, broken }: OutageOptions): Promise<OutageRe
     asked.add(nonce);
     return { text: answerTo(nonce), ...(nonce.includes('-held-') && { after: held.promise }) };
   };
-  // Platforms tell the real time: by the clock of the daemon their messages are old.
+  // Platforms use the real time: by the clock of the daemon their messages are old.
   const channels = Object.fromEntries(wires.map(({ name, config }) => [name, { ...config, maxAgeMs: dayMs }]));
   return await withDaemon({ channels, answer, speed, broken }, async (daemon) => {
     const seenAll = async (when: string) => (await Promise.all(wires.map(({ seen }) => seen(when)))).every((copies) => copies > 0);

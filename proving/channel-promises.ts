@@ -19,7 +19,7 @@ export interface Findings {
 }
 
 interface Setting extends ChannelPromiseOptions {
-  /** By name; a channel alone is `chat`. */
+  /** Channels by name; a channel alone is `chat`. */
   readonly channels?: Readonly<Record<string, object>>;
   readonly channel?: object;
   readonly answer?: (nonce: string) => FakeAnswer;

@@ -34,7 +34,7 @@ const faults: Readonly<Record<string, Caught>> = {
 
 type Outcomes = Readonly<Partial<Record<ChannelPlatform, Pick<Proof, 'figure' | 'caught' | 'good'>>>>;
 
-/** Kills daemons that serve all platforms of this machine, and goes on where an earlier run on the same commit ended. */
+/** Kills daemons that serve all platforms of this machine, and continues where an earlier run on the same commit ended. */
 async function killAll({ kills, under, progress }: ChannelProofOptions): Promise<Outcomes> {
   const platforms = channelPlatforms.filter((platform) => missingFor(platform) === undefined);
   const sum = await readKills(under);

@@ -34,7 +34,7 @@ import { timeProofs } from './run-time.ts';
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    /** Number for R1, otherwise 200, and for channels, of daemons with all platforms, otherwise 900; an interrupted run goes on. */
+    /** Number for R1, otherwise 200, and for channels, of daemons with all platforms, otherwise 900; an interrupted run continues. */
     kills: { type: 'string' },
     seed: { type: 'string' },
     'no-write': { type: 'boolean', default: false },

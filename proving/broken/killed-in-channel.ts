@@ -12,7 +12,7 @@ interface Location {
   readonly isAfter?: true;
   /** Condition in the module for a message to be at the point. */
   readonly only?: string;
-  /** Milliseconds between the point and the kill; the message goes on meanwhile. */
+  /** Milliseconds between the point and the kill; the message continues meanwhile. */
   readonly delayMs?: number;
 }
 

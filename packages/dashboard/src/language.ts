@@ -4,13 +4,16 @@ type Forms = Partial<Record<Intl.LDMLPluralRule, string>>;
 type Catalogue = Readonly<Record<string, string | Forms>>;
 
 /** The languages of the dashboard, each by its own name. */
-export const languageNames = { en: 'English', de: 'Deutsch', fr: 'Français' } as const;
+export const languageNames = { en: 'English', de: 'Deutsch', es: 'Español', fr: 'Français', ja: '日本語', 'zh-CN': '简体中文' } as const;
 export type Language = keyof typeof languageNames;
 
 /** The English texts are in the code: only another language loads a file. */
 const catalogues: Readonly<Partial<Record<Language, () => Promise<{ readonly default: Catalogue }>>>> = {
   de: () => import('./languages/de.json', { with: { type: 'json' } }),
+  es: () => import('./languages/es.json', { with: { type: 'json' } }),
   fr: () => import('./languages/fr.json', { with: { type: 'json' } }),
+  ja: () => import('./languages/ja.json', { with: { type: 'json' } }),
+  'zh-CN': () => import('./languages/zh-CN.json', { with: { type: 'json' } }),
 };
 
 const storageKey = 'gatehouse.language';

@@ -1,4 +1,3 @@
-import { t } from '../language.ts';
 import type { Client } from '@gatehouse/client';
 import { useSession } from './context.ts';
 import type { LiveEvents } from './live.ts';
@@ -8,7 +7,7 @@ import { createStore, type Store, useStore } from './store.ts';
 export type AgentNames = ReadonlyMap<string, string>;
 
 /** The name of agents whose configuration names none. */
-const unnamed = t('Gate');
+const unnamed = 'Gate';
 
 /** Returns what agents are shown as: agents of the same name have their ids next to them. */
 export function namesOf(agents: readonly { readonly id: string; readonly name: string }[]): AgentNames {

@@ -32,7 +32,7 @@ export const Markdown = memo(function Markdown({ text, quiet = false }: { readon
   );
 });
 
-/** Returns as much of a text as is drawn now. A long text that is there at once grows by slices, each in a task of its own. */
+/** Returns as much of a text as is drawn now. A long text that is there at once grows by slices, each in a separate task. */
 function useSlices(text: string): string {
   const [drawn, setDrawn] = useState(0);
   const end = nextEnd(text, drawn);

@@ -2,7 +2,6 @@ import { bookCalls, bookMadeCalls, type Missing, type NotedWork, sumOf } from '.
 import { isOpenWork } from '../features/unattended/durable/store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
 import { addLostUse, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
-import { restoreTurnMessages } from '../features/conversations/turns/lanes/turn-message-store.ts';
 import {
   endOpenTurn,
   findOpenTurns,
@@ -14,6 +13,7 @@ import {
 } from '../features/conversations/turns/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 import type { WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
+import { restoreTurnMessages } from './restore-turn-messages.ts';
 
 /** Opens the row of background work under a cap in money; its `origin` is the operation. */
 export const openWork = operation('work.open', async (tx, { operation: origin, conversationRef, ...work }: WorkOpening): Promise<void> => {

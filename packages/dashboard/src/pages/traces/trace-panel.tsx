@@ -128,7 +128,7 @@ function RecordFacts({ record }: { readonly record: TraceRecord }) {
       ))}
       <Facts facts={record.facts} />
       {droppedSteps > 0 && <Fact name={t('Steps not kept')}>{count(droppedSteps)}</Fact>}
-      <Fact name={t('Record')}>
+      <Fact name={t('Trace record')}>
         <span className="mono">{record.id}</span>
       </Fact>
     </>

@@ -66,7 +66,7 @@ test('conversations of an earlier version can be read, continued, listed and sea
   await rm(dataDir, { recursive: true });
 });
 
-test('the list of tags reads the newest 10,000 conversations that have some, found by an index, whoever asks', async () => {
+test('the list of tags reads the newest 10,000 conversations that have some, found by an index, for each caller', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-tags-'));
   const plan = operation('test.plan', async (tx, { principalId }: { readonly principalId: string | null }) =>
     tx.build<{ detail: string }>((made, sql) =>

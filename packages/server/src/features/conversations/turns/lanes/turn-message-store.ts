@@ -1,7 +1,5 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import { ofDeadBoot, whileLive } from '../../../../kernel/owners.ts';
-import { addMessages } from '../../sessions/store.ts';
-import type { ConversationTarget } from '../../sessions/api.ts';
 import { takenOver } from '../store.ts';
 
 /** A message that a running turn has taken, until the turn is stored with it. */
@@ -47,9 +45,9 @@ export const keepTurnMessage = operation(
 const removeOf = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turnMessage').where('turnId', '=', p('turnId')));
 
 /** Removes the messages of a turn, which is stored with them. Commits with the turn. */
-export const dropTurnMessages = operation('turns.dropMessages', async (tx, input: { readonly turnId: string }): Promise<void> => {
-  await tx.run(removeOf, input);
-});
+export const dropTurnMessages = operation('turns.dropMessages', (tx, { turnId }: { readonly turnId: string }): Promise<void> =>
+  removeTurnMessages(tx, turnId),
+);
 
 const removeIn = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('turnMessage').where('conversationRef', '=', p('conversationRef')));
 
@@ -62,27 +60,12 @@ const left = query<object, TurnMessageRow>(({ db, sql }) =>
   db.selectFrom('turnMessage').select(columns).where(ofDeadBoot(sql, 'turn_message.boot_id')).orderBy('id'),
 );
 
-/** Stores the messages of turns that died with their process as messages of their conversations. Part of `abortOpenTurns`. */
-export async function restoreTurnMessages(tx: Tx, atMs: number): Promise<void> {
-  const turns = Map.groupBy(await tx.all(left, {}), ({ turnId }) => turnId);
-  for (const [turnId, [first, ...more]] of turns) {
-    if (first === undefined) continue;
-    const target: ConversationTarget = {
-      ref: first.conversationRef,
-      sessionKey: first.sessionKey,
-      agentId: first.agentId,
-      principalId: first.principalId,
-    };
-    const messages = [first, ...more].map(({ text, atMs: createdAtMs }) => ({
-      role: 'user' as const,
-      content: text,
-      toolJson: null,
-      attachmentsJson: null,
-      createdAtMs,
-    }));
-    await addMessages(tx, { ...target, turnId, steps: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, costNano: 0, messages, atMs });
-    await tx.run(removeOf, { turnId });
-  }
+/** Reads the messages of turns that died with their process, oldest first. */
+export const leftTurnMessages = (tx: Tx): Promise<readonly TurnMessageRow[]> => tx.all(left, {});
+
+/** Removes the messages of one turn. */
+export async function removeTurnMessages(tx: Tx, turnId: string): Promise<void> {
+  await tx.run(removeOf, { turnId });
 }
 
 export const turnMessageOperations = [keepTurnMessage, dropTurnMessages];

@@ -4,7 +4,7 @@ import { within } from './page-time.ts';
 
 /** What is hidden for one picture. */
 interface Covered {
-  /** By page and by each frame with a process of its own. */
+  /** Sessions by page, and by each frame with a separate process. */
   readonly sessions: Map<Page | Frame, CDPSession>;
   /** Elements, and texts in fields, that stay hidden whatever they show. */
   readonly hidden: Set<string>;
@@ -58,7 +58,7 @@ export class Cover {
     return this.#values.size > 0;
   }
 
-  /** Draws with all secrets hidden. Fails with `unavailable` when a page keeps showing them in new places. */
+  /** Draws with all secrets hidden. Fails with `unavailable` when a page keeps showing them in other elements. */
   async around<T>(page: Page, draw: () => Promise<T>): Promise<T> {
     if (!this.isNeeded) return draw();
     const before = this.#last.get(page);
@@ -85,7 +85,7 @@ export class Cover {
     const { sessions, undo } = covered;
     const before = undo.length;
     for (const target of [page, ...page.frames().filter((frame) => frame.parentFrame() !== null)]) {
-      // A frame that shares the process of its page has no session of its own: it is searched with the page.
+      // A frame that shares the process of its page has no separate session: it is searched with the page.
       const session = sessions.get(target) ?? (await this.#context.newCDPSession(target).catch(() => undefined));
       if (session === undefined) continue;
       sessions.set(target, session);

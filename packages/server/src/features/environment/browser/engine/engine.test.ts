@@ -26,7 +26,7 @@ document.querySelector('[name=file]').onchange=(e)=>e.target.files[0].text().the
 console.warn('careful'); localStorage.setItem('visits', '1'); document.cookie='seen=1; max-age=1000';
 </script>`;
 
-/** Shows what is typed in many places; widths do not depend on the letters, and no caret blinks. */
+/** Shows what is typed in many elements; widths do not depend on the letters, and no caret blinks. */
 const echo = `<title>Echo</title><style>*{font:16px monospace;caret-color:transparent;transition:opacity 2s} #made::after{content:attr(data-made)}</style>
 <label>Secret <input id="from"></label> <input id="field"> <textarea id="area"></textarea> <input id="hint"><input type="button" id="button" value="nothing yet">
 <select><option id="option">nothing yet</option></select><div>You typed <span id="text">nothing</span>, <a id="link">link</a><b id="made">!</b></div>

@@ -34,7 +34,7 @@ export class Screencast {
     return { version: this.#version, jpeg: this.#jpeg };
   }
 
-  /** As `frame`, for a page whose pictures have to be drawn one by one. */
+  /** Does the same as `frame`, for a page whose pictures have to be drawn one by one. */
   async drawn(
     tab: Tab,
     { after, waitMs }: { readonly after: number | undefined; readonly waitMs: number },
