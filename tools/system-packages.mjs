@@ -10,7 +10,7 @@ export const systemPackages = [
   { package: 'caddy', command: 'caddy', neededBy: 'e2e/proxies.test.ts' },
   { package: 'git', command: 'git', neededBy: 'packages/server/src/features/environment/workspace/git/git.rpc.test.ts' },
   { package: 'chromium', command: 'chromium', neededBy: 'packages/server/src/features/environment/browser/browser.rpc.test.ts' },
-  { package: 'chromium-headless-shell', command: 'chromium-headless-shell', neededBy: 'e2e/dashboard.test.ts' },
+  { package: 'chromium-headless-shell', command: 'chromium-headless-shell', neededBy: 'e2e/lib/browser.ts' },
   { package: 'postgresql', command: 'pg_ctlcluster', neededBy: 'packages/testkit/src/postgres.ts' },
   { package: 'curl', command: 'curl', neededBy: 'e2e/walkthrough-postgresql.test.ts' },
   { package: 'gnome-keyring', command: 'gnome-keyring-daemon', neededBy: 'packages/server/src/kernel/testing/secret-service.ts' },
