@@ -184,6 +184,7 @@ const widest = {
   around: ['p'],
   asked: { words: [{ word: 'w', says: 1, rare: 1 }], weight: { says: 1, rare: 1 } },
   atMs: 1,
+  atOnce: 2,
   before: null,
   characters: 10,
   except: [],
@@ -195,6 +196,7 @@ const widest = {
   ids: ['i'],
   instances: null,
   kind: null,
+  kinds: ['run', 'graph', 'job', 'delivery'],
   limit: 10,
   made: [
     {

@@ -95,7 +95,7 @@ async function ofKind(tx: Tx, kind: Kind, { principalId, agentIds, state, before
     if (principalId !== null) found = found.where('principalId', '=', principalId);
     if (agentIds !== null) found = found.where('agentId', 'in', [...agentIds]);
     if (names !== undefined) found = found.where('state', 'in', [...names]);
-    if (before !== undefined) {
+    if (before) {
       const { startedAt, id } = before;
       found = found.where('startedAtMs', '<=', startedAt).where((is) => is.or([is('startedAtMs', '<', startedAt), is('id', '<', id)]));
     }
