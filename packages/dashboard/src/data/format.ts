@@ -1,4 +1,4 @@
-import { counted, locale, t } from '../language.ts';
+import { counted, language, locale, t } from '../language.ts';
 
 const rtf = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
 const steps: readonly { readonly unit: Intl.RelativeTimeFormatUnit; readonly ms: number }[] = [
@@ -69,9 +69,9 @@ export function money(dollars: number): string {
   });
 }
 
-/** "1.2M", "340K", "12". */
+/** "1.2M", "340K", "12" in all regions of English: British "1m" tokens would be read as something else. */
 export function shortCount(value: number): string {
-  return value.toLocaleString(locale, { notation: 'compact', maximumFractionDigits: 1 });
+  return value.toLocaleString(language === 'en' ? 'en' : locale, { notation: 'compact', maximumFractionDigits: 1 });
 }
 
 /** A share from 0 to 1 as "42 %"; nearly 0 and nearly 1 are not rounded to 0 % and 100 %. */
