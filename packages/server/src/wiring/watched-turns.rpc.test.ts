@@ -228,7 +228,7 @@ async function steered(at: TestServer, sessionKey: string) {
 }
 
 const textsOf = async (at: TestServer, address: { readonly sessionKey: string }) =>
-  (await at.client.call('session.history', address)).messages.map(({ role, content }) => [role, content]);
+  (await at.client.call('session.history', { ...address, limit: 200 })).messages.map(({ role, content }) => [role, content]);
 
 const config = { agents: { default: { model: 'mock/mock-fast', tools: { allow: ['counting'] } } } };
 
