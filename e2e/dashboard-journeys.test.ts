@@ -72,6 +72,24 @@ describe.skipIf(chromiumPath === undefined)('journeys in the chat', () => {
     expect(inputs).toBeLessThanOrEqual(2);
   });
 
+  test('an earlier answer is found with four inputs, by the keyboard', async () => {
+    await say('When do storks arrive?', 'storks');
+    const inputs = await inputsOf(async (page, act) => {
+      await act(page.keyboard.press('Control+k'));
+      await page.getByRole('combobox', { name: 'Search everything' }).waitFor();
+      await page.keyboard.type('storks');
+      await page
+        .getByRole('option', { name: /When do storks arrive/ })
+        .first()
+        .waitFor();
+      await act(page.keyboard.press('Enter'));
+      // The conversation, or the message in it that was found.
+      await page.waitForURL(/\/cv_/);
+      await page.getByText('the gateway answers').first().waitFor();
+    });
+    expect(inputs).toBeLessThanOrEqual(4);
+  });
+
   test('a question is branched, and both answers compared, with four inputs', async () => {
     const { conversationRef } = await say('What do otters eat?', 'otters');
     await say('And beavers?', 'otters');

@@ -1,5 +1,5 @@
 import { t } from '../language.ts';
-import { type KeyboardEvent, useId, useMemo, useState } from 'react';
+import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { useSession } from '../data/context.ts';
 import { useConversations } from '../data/conversations.ts';
 import { ago } from '../data/format.ts';
@@ -46,6 +46,9 @@ export function Palette({ pages, onClose }: PaletteProps) {
   const [query, setQuery] = useState('');
   const [selected, setSelected] = useState(0);
   const id = useId();
+  const field = useRef<HTMLInputElement>(null);
+  // After the dialog has opened, which focuses its first button.
+  useEffect(() => field.current?.focus(), []);
   const entries = useEntries(pages, query);
   const at = Math.min(selected, entries.length - 1);
 
@@ -72,6 +75,7 @@ export function Palette({ pages, onClose }: PaletteProps) {
     <Dialog title={t('Go to')} onClose={onClose}>
       <div className="palette">
         <input
+          ref={field}
           type="search"
           role="combobox"
           aria-label={t('Search everything')}
@@ -80,7 +84,6 @@ export function Palette({ pages, onClose }: PaletteProps) {
           aria-activedescendant={entries[at] === undefined ? undefined : `${id}-${at}`}
           autoComplete="off"
           placeholder={t('Pages, agents, conversations, messages')}
-          autoFocus
           value={query}
           onChange={(event) => {
             setQuery(event.target.value);
