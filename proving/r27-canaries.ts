@@ -351,7 +351,7 @@ async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]
 
 /** Surfaces where text of agents is shown as they wrote it: the history, its index and its titles, and the tasks that they assign each other. */
 const agentText = {
-  methods: ['session.list', 'session.search', 'context.conversations', 'subagent.list', 'run.list'],
+  methods: ['session.list', 'session.search', 'context.conversations', 'subagent.list', 'run.list', 'run.executions'],
   events: ['message:received', 'message:sent', 'session:sub_agent_spawned'],
   // Events are a table of the same database on PostgreSQL alone.
   tables: /^(?:conversation|sub_agent_run|graph_run|session_send|event_batch)$/,
