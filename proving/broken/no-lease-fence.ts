@@ -11,6 +11,6 @@ changeExports({
   module: 'features/operations/nodes/lease/statements.ts',
   exports: {
     renewActive: () => `UPDATE node SET lease_until_ms = floor(extract(epoch from clock_timestamp()) * 1000)::bigint + $2, address = $3
-      WHERE boot_id = $1 AND $4::bigint > 0 RETURNING 1`,
+      WHERE boot_id = $1 AND $4::bigint > 0 RETURNING floor(extract(epoch from clock_timestamp()) * 1000)::bigint AS "nowMs"`,
   },
 });
