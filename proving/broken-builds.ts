@@ -69,7 +69,7 @@ interface Wrong {
 }
 /** Findings that show the fault; others may come from the load of the machine. */
 const wrongOf = async (proof: Promise<Wrong>, shows = /./): Promise<Findings> => (await proof).wrong.filter((line) => shows.test(line));
-const hammered = (broken: string, seed: number, only: readonly string[], shows: RegExp): Promise<Findings> =>
+const proveHammered = (broken: string, seed: number, only: readonly string[], shows: RegExp): Promise<Findings> =>
   wrongOf(proveHammer({ engine: 'postgres', rounds: 5, seed, broken, only, untilFound: true }), shows);
 const takenOver = [{ by: 'kill', lapses: true }] as const;
 const finding = (is: boolean, what: string): Findings => (is ? [what] : []);
@@ -176,7 +176,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'no-descriptor-cap': () => wrongOf(proveFewDescriptors({ sockets: 400, broken: 'no-descriptor-cap' })),
   async 'no-fence'(seed) {
     const stale = await wrongOf(proveStaleOwners({ pauses: 50, seed, broken: 'no-fence' }), /has changed/);
-    const late = await hammered('no-fence', seed, ['take-overs'], /was not there/);
+    const late = await proveHammered('no-fence', seed, ['take-overs'], /was not there/);
     return stale.length > 0 && late.length > 0 ? [...stale, ...late] : [];
   },
   'no-jail': () => wrongOf(proveJailEscapes({ broken: 'no-jail' })),
@@ -194,7 +194,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     const { grown } = await proveStalledReaders({ ...load, broken: 'no-reader-cap' });
     return finding(grown.heldMb > 16, `${grown.heldMb} MiB held`);
   },
-  'no-retries': (seed) => hammered('no-retries', seed, ['deliveries', 'waits', 'stops'], /kept changing the same rows/),
+  'no-retries': (seed) => proveHammered('no-retries', seed, ['deliveries', 'waits', 'stops'], /kept changing the same rows/),
   'no-run-key': (seed) =>
     wrongOf(proveKilledDelegation({ points: ['after a node has begun a run'], randomKills: 0, seed, broken: 'no-run-key' }), /twice: node/),
   'no-seccomp': () => wrongOf(proveJailEscapes({ broken: 'no-seccomp', only: ['calls what no namespace covers', 'calls by other tables'] })),
@@ -232,9 +232,9 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
   'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),
   'unguarded-parse': (seed) => wrongOf(proveMalformed({ raw: 90, json: 300, seed, broken: 'unguarded-parse' }), /: 500 /),
-  'unlocked-boot': (seed) => hammered('unlocked-boot', seed, ['boots'], /which was claimed after/),
-  'unlocked-claims': (seed) => hammered('unlocked-claims', seed, ['claims', 'take-overs'], /at the same fence|instead of 1/),
-  'unlocked-fence': (seed) => hammered('unlocked-fence', seed, ['slow owners'], /was taken over, and then/),
+  'unlocked-boot': (seed) => proveHammered('unlocked-boot', seed, ['boots'], /which was claimed after/),
+  'unlocked-claims': (seed) => proveHammered('unlocked-claims', seed, ['claims', 'take-overs'], /at the same fence|instead of 1/),
+  'unlocked-fence': (seed) => proveHammered('unlocked-fence', seed, ['slow owners'], /was taken over, and then/),
   'unnoted-calls': () => wrongOf(proveKilledBooks({ broken: 'unnoted-calls' }), /^after the kills/),
   'unsigned-timestamp-trust': async (seed) => (await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' })).unalarmed,
   'wait-as-attempt': () => wrongOf(proveOutage({ ...fewJobs, broken: 'wait-as-attempt' })),

@@ -8,8 +8,3 @@ test.skipIf(missing)('a killed browser and one that hangs are reported, start ag
   const { wrong } = await proveBrowserCrashes({ crashes: 4, seed: 1 });
   expect(wrong).toEqual([]);
 });
-
-test.skipIf(missing)('a build that never asks a silent browser is caught', async () => {
-  const { wrong } = await proveBrowserCrashes({ crashes: 1, seed: 1, hangs: true, broken: 'browser-unwatched' });
-  expect(wrong).toHaveLength(1);
-});

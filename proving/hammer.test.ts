@@ -27,16 +27,4 @@ describe.skipIf(findPostgres() === undefined)('two processes on one PostgreSQL',
       'turns.commitDurable',
     ]);
   });
-
-  test('claim work twice in a build that does not lock it', async () => {
-    const { wrong } = await proveHammer({
-      engine: 'postgres',
-      rounds: 3,
-      seed,
-      broken: 'unlocked-claims',
-      only: ['claims', 'take-overs'],
-      untilFound: true,
-    });
-    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/at the same fence|instead of 1/);
-  });
 });

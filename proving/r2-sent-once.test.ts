@@ -14,8 +14,3 @@ test('outward messages are sent once, through kills at any moment', async () => 
   for (const kind of sendings) expect(sent[kind], `${kind}, ${kills} kills, seed ${seed}`).toBeGreaterThan(0);
   expect(unknown, `${kills} kills, seed ${seed}`).toBeGreaterThan(0);
 }, 180_000);
-
-test('a build that sends again after resuming is caught', async () => {
-  const inbox = await proveSentOnce({ rounds: 1, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
-  expect(inbox.doubled.join('\n'), `seed ${seed}`).toMatch(/times in the inbox/);
-});

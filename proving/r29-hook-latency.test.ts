@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest';
-import { ackWithinMs, proveHookLatency } from './r29-hook-latency.ts';
+import { proveHookLatency } from './r29-hook-latency.ts';
 
 test('a webhook is answered immediately while fifty turns run', async () => {
   // No turn of theirs can end before; the full form measures.
   const report = await proveHookLatency({ hooks: 100, perSecond: 50, held: true });
   expect([report.hooks, report.refused, report.running], JSON.stringify(report)).toEqual([100, [], 50]);
-});
-
-test('a build that answers after the turn is caught', async () => {
-  const report = await proveHookLatency({ hooks: 20, perSecond: 50, broken: 'await-the-turn' });
-  expect(report.p99Ms, JSON.stringify(report)).toBeGreaterThan(ackWithinMs);
 });

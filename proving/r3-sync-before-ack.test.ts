@@ -13,10 +13,4 @@ describe.skipIf(missing !== undefined || onPostgres)(`sync before acknowledgemen
     expect(report.early).toEqual([]);
     expect(report.acks).toBe(48);
   });
-
-  test('a build with synchronous=NORMAL is caught', async () => {
-    const report = await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' });
-    expect(report.unseen).toEqual([]);
-    expect(report.early.length).toBeGreaterThanOrEqual(report.acks * 0.9);
-  });
 });

@@ -10,10 +10,3 @@ test('no page of another site reads or changes anything', async () => {
   expect(report.cases).toBeGreaterThan(20);
   expect(report.browser?.attempts ?? Number.POSITIVE_INFINITY).toBeGreaterThan(100);
 });
-
-test('a build that does not check the origin is caught, by scripts and by pages', async () => {
-  const { wrong, browser } = await proveBrowserAttacks({ broken: 'no-origin-check' });
-  expect(wrong.some((line) => line.startsWith('Origin "null": POST /rpc was answered with 200'))).toBe(true);
-  expect(wrong.some((line) => line.includes('left a trace'))).toBe(true);
-  expect(browser === undefined || wrong.includes('page of a stranger: socket by query: opened')).toBe(true);
-});

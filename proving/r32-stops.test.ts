@@ -13,8 +13,3 @@ test.skipIf(bubblewrap === undefined)('a kill or revocation takes effect in time
   // Two in each of three rounds when it is stopped; one may end between the two checks.
   expect(report.processes).toBeGreaterThan(3);
 });
-
-test.skipIf(bubblewrap === undefined)('a build whose kills are written down alone is caught', async () => {
-  const { wrong } = await proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' });
-  expect(wrong.join('\n'), `seed ${seed}`).toMatch(/run\.kill 0: .* (?:continue|are left) after/);
-});

@@ -7,8 +7,3 @@ test('malicious skills are neither written nor loaded, and honest ones are', asy
   expect(report.blocked).toEqual([]);
   expect(report.attempts).toBeGreaterThan(60);
 });
-
-test('a build that checks other bytes than it writes is caught', async () => {
-  const { wrong } = await proveSkillVetting({ each: 12, submits: true, broken: 'scans-what-is-shown' });
-  expect(wrong.filter((line) => line.endsWith(': written'))).not.toEqual([]);
-});

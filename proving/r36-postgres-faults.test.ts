@@ -15,17 +15,6 @@ describe.skipIf(findPostgres() === undefined)('a daemon whose PostgreSQL fails',
     expect(answers.acknowledged).toBeGreaterThan(0);
   });
 
-  test('is caught when it runs a commit again whose answer was lost', { timeout: 180_000 }, async () => {
-    const repeated = /already exists|Internal error|is there|were refused|taken over the work/;
-    let found = '';
-    // A cut rarely meets the moment between a commit and its answer.
-    for (let attempt = 0; attempt < 4 && !repeated.test(found); attempt += 1) {
-      const { wrong } = await provePostgresFaults({ rounds: { cut: 30 }, seed: seed + attempt, broken: 'doubt-repeats' });
-      found += `${wrong.join('\n')}\n`;
-    }
-    expect(found, `seed ${seed}`).toMatch(repeated);
-  });
-
   test.runIf(mountMissing() === undefined)('reads on while the disk of PostgreSQL is full, says so, and writes again', async () => {
     const { wrong } = await proveFullDatabaseDisk({ forMs: 500, onlyBound: true });
     expect(wrong).toEqual([]);

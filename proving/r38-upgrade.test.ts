@@ -11,12 +11,3 @@ test.skipIf(onPostgres)('data of earlier releases survive whole, also a kill dur
   expect(report.upgrades).toBe(3);
   expect(report.rows).toBeGreaterThan(40);
 });
-
-test.skipIf(onPostgres)('a build whose migrations are not atomic is caught', async () => {
-  const { wrong, kills } = await proveUpgrade({ from: [], killFrom: 14, kills: 2, begun: true, seed, broken: 'non-transactional-step' });
-  expect(kills, `seed ${seed}`).toBeGreaterThan(0);
-  expect(
-    wrong.filter((line) => /killed in \d+/.test(line)),
-    `seed ${seed}`,
-  ).not.toEqual([]);
-});

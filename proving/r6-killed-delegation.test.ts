@@ -16,8 +16,3 @@ test('parents, children, graphs and messages that are killed have one correct en
   expect(report.kills).toBe(5);
   expect(report.runs).toBeGreaterThan(20);
 }, 180_000);
-
-test('a build that may begin a step of a graph twice is caught', async () => {
-  const { wrong } = await proveKilledDelegation({ points: ['after a node has begun a run'], randomKills: 0, seed, broken: 'no-run-key' });
-  expect(wrong.join('\n'), `seed ${seed}`).toMatch(/twice: node .* has \d+ runs after \d+ tries, not \d+/);
-}, 180_000);

@@ -7,8 +7,3 @@ test('a killed turn is resumed or marked unknown', async () => {
   });
   expect(report).toEqual({ kills: 4, resumed: 3, unknown: 1, gone: [], wrong: [], unannounced: [] });
 }, 180_000);
-
-test('a build without intents is caught: it repeats what runs once', async () => {
-  const report = await proveKilledTurns({ points: ['after a tool that runs once'], broken: 'missing-intent' });
-  expect(report.wrong).toEqual(['after a tool that runs once: completed, remembered 2 times']);
-}, 180_000);

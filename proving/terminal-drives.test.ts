@@ -6,8 +6,3 @@ test.skipIf(findCommand('bwrap') === undefined)('a scripted model drives a Pytho
   const { wrong } = await proveTerminalDrives({ rounds: 1, programs: ['python3'] });
   expect(wrong).toEqual([]);
 });
-
-test.skipIf(findCommand('bwrap') === undefined)('a build that takes an earlier prompt for the answer is caught', async () => {
-  const { wrong } = await proveTerminalDrives({ rounds: 1, programs: ['python3'], broken: 'terminal-without-mark' });
-  expect(wrong).toHaveLength(1);
-});

@@ -231,17 +231,25 @@ const git = (...args: readonly string[]): string[] =>
     .split('\n')
     .filter((line) => line !== '');
 
-/** Returns the proofs that are run against a broken build, by the module that the build changes. */
+/** Returns the tests of the proofs that find a broken build, by the module that the build changes. */
 function proofsByModule(): ReadonlyMap<string, readonly string[]> {
   const folder = join(root, 'proving');
-  const tests = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
-  const texts = tests.map((name) => [`proving/${name}`, readFileSync(join(folder, name), 'utf8')] as const);
+  const tests = readdirSync(folder)
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => [`proving/${name}`, readFileSync(join(folder, name), 'utf8')] as const);
+  const list = readFileSync(join(folder, 'broken-builds.ts'), 'utf8');
+  const imports = [...list.matchAll(/^import \{ ([^}]+) \} from '\.\/([a-z0-9-]+)\.ts';/gm)].map(([, names = '', file]) => ({
+    names: names.split(', '),
+    tests: tests.filter(([, text]) => text.includes(`'./${file}.ts'`)).map(([test]) => test),
+  }));
+  const entries = list.split(/^ {2}(?=(?:async )?'[a-z])/m).slice(1);
   const found = new Map<string, string[]>();
   for (const name of readdirSync(join(folder, 'broken'))) {
     const module = /module: '([^']+)'/.exec(readFileSync(join(folder, 'broken', name), 'utf8'))?.[1];
     if (module === undefined) continue;
     const path = `packages/server/src/${module}`;
-    const proofs = texts.filter(([, text]) => text.includes(`'${name.replace(/\.ts$/, '')}'`)).map(([file]) => file);
+    const entry = entries.find((text) => text.includes(`'${name.replace(/\.ts$/, '')}'`)) ?? '';
+    const proofs = imports.filter(({ names }) => names.some((one) => entry.includes(one))).flatMap((one) => one.tests);
     found.set(path, [...(found.get(path) ?? []), ...proofs]);
   }
   return found;

@@ -33,7 +33,7 @@ interface Found {
   readonly exports: readonly string[];
 }
 
-/** Each is caught in the full forms, and some in the short ones too. */
+/** That each is caught is shown by `npm run prove -- --broken`. */
 test('every broken build still finds its texts and exports', () => {
   const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.ts') && !name.startsWith('patch.'));
   const program = `const { built } = await import('${patch}');
