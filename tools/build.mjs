@@ -1,7 +1,7 @@
 // Bundles the daemon, its storage threads, the command and the dashboard into dist/. Plain JavaScript: tools/ensure.mjs, which an older
 // Node may run, imports it.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -139,41 +139,46 @@ const noNativeParts = {
  */
 const unbundled = ['@napi-rs/keyring', 'wasm-vips', 'playwright-core'];
 
-/** Sources of the bundle; the same text means the same bundle. */
-export function sourceStamp() {
+/** Digest of sources: what is built from the same texts is the same. */
+function stampOf(packages, files) {
   const hash = createHash('sha256');
   const add = (path) => hash.update(path.slice(root.length)).update('\0').update(readFileSync(path)).update('\0');
   const walk = (folder) => {
     for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) walk(path);
-      else if (/\.(tsx?|css|svg|png|webmanifest)$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) add(path);
+      else if (/\.(tsx?|css|svg|png|webmanifest|json)$/.test(entry.name) && !/\.test\.tsx?$/.test(entry.name)) add(path);
     }
   };
-  for (const name of ['contract', 'client', 'server', 'cli', 'dashboard']) {
+  for (const name of packages) {
     add(join(root, 'packages', name, 'package.json'));
     walk(join(root, 'packages', name, 'src'));
   }
-  for (const path of [
-    'package-lock.json',
-    configSchema,
-    'tools/build.mjs',
-    'tools/build-dashboard.mjs',
-    'packages/dashboard/vite.config.ts',
-    'packages/dashboard/index.html',
-    // The dashboard shows them.
-    ...['agents', 'channels', 'dashboard', 'delegation', 'schedule'].map((name) => `docs/guide/${name}.md`),
-  ])
-    add(join(root, path));
+  for (const path of files) add(join(root, path));
   return hash.digest('hex');
 }
 
+const dashboardFiles = [
+  'package-lock.json',
+  'tools/build-dashboard.mjs',
+  'packages/dashboard/vite.config.ts',
+  'packages/dashboard/index.html',
+  // The dashboard shows them.
+  ...['agents', 'channels', 'dashboard', 'delegation', 'schedule'].map((name) => `docs/guide/${name}.md`),
+];
+const dashboardStamp = () => stampOf(['contract', 'client', 'dashboard'], dashboardFiles);
+
+/** Digest of the sources of the bundle. */
+export const sourceStamp = () => stampOf(['contract', 'client', 'server', 'cli', 'dashboard'], [...dashboardFiles, configSchema, 'tools/build.mjs']);
+
 /** True when dist/ holds the bundle of `stamp`. */
-export function isBuilt(stamp) {
+export const isBuilt = (stamp) => readIfThere(stampFile) === stamp;
+
+function readIfThere(path) {
   try {
-    return readFileSync(stampFile, 'utf8') === stamp;
+    return readFileSync(path, 'utf8');
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -304,11 +309,7 @@ async function bundleCommand() {
 
 /** Builds into dist/, each file replaced whole, so that two builds at a time and a daemon that starts meanwhile do no harm. */
 export async function build(stamp) {
-  const [dashboardBytes, daemon, command] = await Promise.all([
-    buildDashboard({ root, outDir: join(dist, 'dashboard') }),
-    bundleDaemon(),
-    bundleCommand(),
-  ]);
+  const [dashboardBytes, daemon, command] = await Promise.all([buildChangedDashboard(), bundleDaemon(), bundleCommand()]);
   const made = new Map([...daemon, ...command]);
   mkdirSync(dist, { recursive: true });
   for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
@@ -327,6 +328,17 @@ export async function build(stamp) {
   replace(partsFile, JSON.stringify([...made.keys()]));
   replace(stampFile, stamp);
   return order.reduce((sum, name) => sum + made.get(name).length, dashboardBytes);
+}
+
+/** Builds the dashboard unless dist/ has that of these sources; returns the bytes written. */
+async function buildChangedDashboard() {
+  const outDir = join(dist, 'dashboard');
+  const stamp = dashboardStamp();
+  const file = join(dist, '.dashboard-sources');
+  if (readIfThere(file) === stamp && existsSync(join(outDir, 'index.html'))) return 0;
+  const bytes = await buildDashboard({ root, outDir });
+  replace(file, stamp);
+  return bytes;
 }
 
 function isEntry(name) {

@@ -152,5 +152,6 @@ try {
   await main();
 } catch (error) {
   say(error instanceof Error ? error.message : String(error));
-  process.exitCode = error instanceof Failure ? error.code : exitFailed;
+  // The other bundles of a failed build would be made first.
+  process.exit(error instanceof Failure ? error.code : exitFailed);
 }

@@ -76,8 +76,11 @@ test('compares the text of the sources, not their time', () => {
   expect(ensure().said).toBe('');
   const before = statSync(join(clone, 'dist/main.js')).mtimeMs;
   appendFileSync(source, "\nexport const more = 'text';\n");
+  const page = statSync(join(clone, 'dist/dashboard/index.html')).mtimeMs;
   expect(ensure().said).toMatch(/bundle built/);
   expect(statSync(join(clone, 'dist/main.js')).mtimeMs).toBeGreaterThan(before);
+  // The dashboard has other sources.
+  expect(statSync(join(clone, 'dist/dashboard/index.html')).mtimeMs).toBe(page);
   appendFileSync(join(clone, 'packages/server/src/process/main.test.ts'), '\n');
   expect(ensure().said).toBe('');
 });
