@@ -63,4 +63,10 @@ export const traceMigrations: readonly Migration[] = [
     // Few records have a parent: deliveries of an answer, and what ended a root run.
     up: [`CREATE INDEX trace_record_by_parent ON trace_record (parent_id, started_at_ms) WHERE parent_id IS NOT NULL`],
   },
+  {
+    id: '430-traces-by-message',
+    database: 'telemetry',
+    // The id of a message is that of its turn with a prefix, so that the index by id finds it.
+    up: [`DROP INDEX trace_record_by_message`],
+  },
 ];

@@ -1,7 +1,7 @@
 import { operation } from '../../../../kernel/db/operation.ts';
 import type { TraceRow } from '../records.ts';
 import type { Condition } from './where.ts';
-import { whereSql } from './where-sql.ts';
+import { ofMessage, whereSql } from './where-sql.ts';
 
 /** Columns of a row without its steps. */
 const columns = [
@@ -53,7 +53,7 @@ export const searchTraces = operation('diagnosis.searchTraces', async (tx, filte
     const { condition, agents } = filter;
     let found = db.selectFrom('traceRecord').select(columns).where('startedAtMs', '>=', filter.fromMs);
     if (filter.traceId !== null) found = found.where('traceId', '=', filter.traceId);
-    if (filter.messageId !== null) found = found.where('messageId', '=', filter.messageId);
+    if (filter.messageId !== null) found = found.where(ofMessage(sql, filter.messageId));
     if (filter.chatId !== null) found = found.where('channelId', '=', filter.chatId);
     if (agents !== null) found = found.where('agentId', 'in', agents);
     if (!filter.includeSynthetic) found = found.where('synthetic', '=', 0);

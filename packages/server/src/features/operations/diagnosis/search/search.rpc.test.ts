@@ -14,13 +14,14 @@ beforeAll(async () => {
   server = await startTestServer({ clock });
   await storeRecords(
     server,
-    makeRecord({ sessionKey: 'old:web', ...at(72 * hourMs), messageId: 'ms_old' }),
+    makeRecord({ sessionKey: 'old:web', ...at(72 * hourMs), id: 'tn_old', messageId: 'ms_tn_old' }),
     makeRecord({
       sessionKey: 'fine:web',
       ...at(3 * hourMs),
       channelType: 'gateway',
       channelId: 'kitchen',
-      messageId: 'ms_fine',
+      id: 'tn_fine.1',
+      messageId: 'ms_tn_fine',
       costNano: 50_000_000,
     }),
     makeRecord({
@@ -50,9 +51,9 @@ test('selectors are combined, the last two days are searched unless since says m
   expect(await find({ since: '90m' })).toEqual(['tools:web']);
   expect(await find({ since: '7d', limit: 1 })).toEqual(['tools:web']);
   expect(await find({ since: '1h', includeSynthetic: true })).toEqual(['synthetic:web', 'tools:web']);
-  expect(await find({ messageId: 'ms_fine' })).toEqual(['fine:web']);
-  expect(await find({ messageId: 'ms_old' })).toEqual([]);
-  expect(await find({ messageId: 'ms_old', since: '5d' })).toEqual(['old:web']);
+  expect(await find({ messageId: 'ms_tn_fine' })).toEqual(['fine:web']);
+  expect(await find({ messageId: 'ms_tn_old' })).toEqual([]);
+  expect(await find({ messageId: 'ms_tn_old', since: '5d' })).toEqual(['old:web']);
   expect(await find({ traceId: 'f'.repeat(32) })).toEqual(['failed:web']);
   expect(await find({ traceId: 'f'.repeat(32), chatId: 'kitchen' })).toEqual([]);
   expect(await find({ chatId: 'kitchen' })).toEqual(['fine:web']);
@@ -61,6 +62,8 @@ test('selectors are combined, the last two days are searched unless since says m
 test.each([
   ['error', ['failed:web']],
   ['not error', ['tools:web', 'fine:web']],
+  ['message = ms_tn_fine', ['fine:web']],
+  ['not message = ms_tn_fine', ['tools:web', 'failed:web']],
   ['error = rate_limit', ['failed:web']],
   ['error != rate_limit', ['tools:web', 'fine:web']],
   ['outcome in (failed, degraded) and tool = exec', ['failed:web']],

@@ -54,9 +54,16 @@ export function whereSql(where: Where, sql: Sql, dialect: Dialect, condition: Co
     case 'text': {
       const { field, operator, values } = condition;
       if (field === 'tool') return toolSql(sql, dialect, operator, values);
+      if (field === 'message' && operator === '=') return ofMessage(sql, values[0] ?? '');
       return compared(sql, sql.raw(textColumns[field]), operator, values);
     }
   }
+}
+
+/** Finds a message by the index of ids: it has the id of its turn, whose parts have that id with a suffix. Never unknown. */
+export function ofMessage(sql: Sql, messageId: string): Expression<SqlBool> {
+  const turnId = messageId.replace(/^ms_/, '');
+  return sql<SqlBool>`(id >= ${turnId} and id < ${`${turnId}/`} and message_id = ${messageId} and message_id is not null)`;
 }
 
 /** Never unknown, which `not` would not turn around, and in a form for which the engines use an index. */
