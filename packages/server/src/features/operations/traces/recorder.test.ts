@@ -16,13 +16,18 @@ const countRows = operation(
     (await tx.build<{ id: string }>((on) => on.selectFrom('traceRecord').select('id').where('id', 'in', ids))).length,
 );
 
+/** Stores lines as they are, as a program before an update did. */
+const keepLines = operation('test.keepLines', (tx, { records }: { readonly records: string }) =>
+  tx.build((on) => on.insertInto('traceBatch').values({ records })),
+);
+
 let db: Db;
 let written: string[];
 let isRefused: boolean;
 let clock: StepClock;
 
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [appendBatch, expandBatch, countRows], migrations: traceMigrations });
+  db = await openInlineDb({ operations: [appendBatch, expandBatch, countRows, keepLines], migrations: traceMigrations });
   written = [];
   clock = createStepClock();
   isRefused = false;
@@ -103,13 +108,14 @@ test('while the database refuses writes the newest records are kept, and stored 
   expect(written.filter((name) => name === 'traces.append')).toHaveLength(32);
 });
 
-test('a batch that was written before an update becomes rows, next to new ones', async () => {
+test('batches that were written before an update become rows, next to new ones', async () => {
   const recorder = open();
-  const [before, after] = [makeRecord(), makeRecord({ rootRunId: 'root-1', costNano: null, sessionKey: 'line\nbreak:web' })];
-  await db.telemetry(appendBatch, { records: JSON.stringify(before) });
+  const [oldest, before, after] = [makeRecord(), makeRecord(), makeRecord({ rootRunId: 'root-1', costNano: null, sessionKey: 'line\nbreak:web' })];
+  await db.telemetry(keepLines, { records: JSON.stringify(oldest) });
+  await db.telemetry(keepLines, { records: toLines(before) });
   recorder.push(after);
   expect(await recorder.flush()).toBe(true);
-  expect(await found(before, after)).toBe(2);
+  expect(await found(oldest, before, after)).toBe(3);
   const [row] = fromLines(toLines(after));
   expect(row).toEqual(toRow(after));
   isRefused = true;

@@ -1,4 +1,5 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { packLines, unpackLines } from './packed-lines.ts';
 import { columns, fromLines, withoutTexts } from './record-row.ts';
 import type { TraceRow } from './tables.ts';
 
@@ -12,9 +13,9 @@ const insert = query<TraceRow>(({ db, each }) =>
 
 const insertBatch = query<{ records: string }>(({ db, each }) => db.insertInto('traceBatch').values(each(['records'])));
 
-/** Adds records as one batch, by their lines. */
+/** Adds records as one batch, by their lines. They are packed here, in the storage thread. */
 export const appendBatch = operation('traces.append', async (tx, batch: { readonly records: string }): Promise<void> => {
-  await tx.run(insertBatch, batch);
+  await tx.run(insertBatch, { records: packLines(batch.records) });
 });
 
 const oldestBatch = query<object, { seq: number; records: string }>(({ db }) =>
@@ -26,7 +27,8 @@ const deleteBatch = query<{ seq: number }>(({ db, p }) => db.deleteFrom('traceBa
 export const expandBatch = operation('traces.expand', async (tx): Promise<boolean> => {
   const batch = await tx.get(oldestBatch, {});
   if (batch === undefined) return false;
-  for (const row of fromLines(batch.records)) await tx.run(insert, row);
+  // Sent together: on PostgreSQL each statement would cost a round trip.
+  await Promise.all(fromLines(unpackLines(batch.records)).map((row) => tx.run(insert, row)));
   await tx.run(deleteBatch, { seq: batch.seq });
   return true;
 });

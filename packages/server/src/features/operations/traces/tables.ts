@@ -43,7 +43,7 @@ export type TraceRow = Omit<TraceRecordTable, 'seq'>;
 /** Rows of `trace_batch`. */
 interface TraceBatchTable {
   readonly seq: Generated<number>;
-  /** One record per line, as JSON. */
+  /** Lines of records, packed (`packed-lines.ts`). */
   readonly records: string;
 }
 
