@@ -146,6 +146,8 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'doubt-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-fails' }), /calls were refused/),
   'doubt-repeats': (seed) =>
     wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-repeats' }), /already exists|Internal error|is there|were refused/),
+  'environment-in-pages': async (seed) =>
+    (await proveCanaries({ seed, onlyPages: true, broken: 'environment-in-pages' })).found.filter((line) => line.startsWith('the page ')),
   'every-file-clean': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'every-file-clean' }), /^(file|text in files)/),
   'exit-at-once': async (seed) => (await proveStopUnderLoad({ stops: 1, seed, broken: 'exit-at-once' })).dropped,
   'fence-without-policy': () =>

@@ -18,7 +18,7 @@ import { delegationSecurity, ledgerFile, useDelegation } from './lib/canary-dele
 import { readDashboard, type ReadDashboard } from './lib/canary-dashboard.ts';
 import { useDiagnosis } from './lib/canary-diagnosis.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
-import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
+import { type Daemon, dashboardDir, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
 import { filesBelow, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
@@ -56,6 +56,8 @@ export async function proveCanaries(options: {
   readonly brief?: boolean;
   /** True reads every page of the dashboard instead of those that show what happened. */
   readonly allPages?: boolean;
+  /** True looks at nothing but pages of the dashboard. */
+  readonly onlyPages?: boolean;
   readonly broken?: string | readonly string[];
 }): Promise<R27Report> {
   const canaries = createCanaries(randomFrom(options.seed));
@@ -101,6 +103,29 @@ export async function proveCanaries(options: {
     const agent = new Agent({ keepAlive: true });
     const target = { port, token: operator, agent };
 
+    const readPages = () =>
+      readDashboard(target, {
+        canaries,
+        random: randomFrom(options.seed + 1),
+        said: keys.said,
+        scan,
+        unprovoked,
+        all: options.allPages === true,
+      });
+    const report = (dashboard: R27Report['dashboard']): R27Report => ({
+      canaries: canaries.all.length,
+      surfaces: surfaces.size,
+      megabytes: Math.round(scanner.scanned() / 2 ** 20),
+      dashboard,
+      found: [...new Set([...scanner.found, ...(dashboard?.found ?? [])])],
+      unprovoked,
+    });
+    if (options.onlyPages === true) {
+      const dashboard = await readPages();
+      events.close();
+      agent.destroy();
+      return report(dashboard);
+    }
     if (options.brief !== true) {
       await handleTokens(target, canaries);
       await useSecrets(target, canaries, scan, unprovoked);
@@ -114,30 +139,12 @@ export async function proveCanaries(options: {
     if (options.brief !== true) await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, { provider, further: keys.further }, scan, unprovoked);
     if (options.failures !== false) await useDiagnosis(target, { home, scan, unprovoked });
-    const dashboard =
-      options.brief === true || options.failures === false
-        ? undefined
-        : await readDashboard(target, {
-            canaries,
-            random: randomFrom(options.seed + 1),
-            said: keys.said,
-            scan,
-            unprovoked,
-            all: options.allPages === true,
-          });
+    const dashboard = options.brief === true || options.failures === false ? undefined : await readPages();
     await read(target, scan, keys.said);
-    const report = (): R27Report => ({
-      canaries: canaries.all.length,
-      surfaces: surfaces.size,
-      megabytes: Math.round(scanner.scanned() / 2 ** 20),
-      dashboard,
-      found: [...new Set([...scanner.found, ...(dashboard?.found ?? [])])],
-      unprovoked,
-    });
     if (options.brief === true) {
       events.close();
       agent.destroy();
-      return report();
+      return report(dashboard);
     }
     if (!onPostgres) await askBackup(home, join(home, 'backups/canaries.db'));
     for (const until = performance.now() + 5_000; collector.bodies.length === 0 && performance.now() < until;) await pause(50);
@@ -154,7 +161,7 @@ export async function proveCanaries(options: {
     for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '', keys.said);
     await scanHome(home, scan, keys.said);
     scan('doctor', await doctor(home, port));
-    return report();
+    return report(dashboard);
   } finally {
     await daemon?.kill();
     await provider.close();
@@ -179,6 +186,7 @@ function configOf(
   const base = proofConfig(providerUrl, {
     gateway: {
       tokens: ['first', 'second', 'third'].map((id) => ({ id, secret: canaries.make(`a token of config.yaml (${id})`), scopes: ['rpc'] })),
+      web: { distPath: dashboardDir() },
     },
     embedding: { provider: 'local', model: 'fake-embedding' },
   });

@@ -34,11 +34,12 @@ export function ownerProofs({ seed, progress }: ProofOptions): Proofs {
           : `${dashboard.pages} pages in Chromium, ${dashboard.texts} texts of the owner not shown to somebody else`;
       printFindings([...found, ...unprovoked]);
       const broken = await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' });
+      const pages = dashboard === undefined ? undefined : await proveCanaries({ seed, onlyPages: true, broken: 'environment-in-pages' });
       return {
         promise: 'No secret leaks, however it is padded or cut',
         figure: `${report.canaries} secrets, ${report.surfaces} surfaces, ${report.megabytes} MiB, ${shown}: ${found.length} found; ${unprovoked.length} provocations failed; seed ${seed}`,
-        caught: `a redactor that skips long texts: ${broken.found.length} found`,
-        good: found.length === 0 && unprovoked.length === 0 && report.canaries >= 30 && broken.found.length > 0,
+        caught: `a redactor that skips long texts: ${broken.found.length} found; the environment in pages alone: ${pages?.found.length ?? 'no browser'}${pages === undefined ? '' : ' found'}`,
+        good: found.length === 0 && unprovoked.length === 0 && report.canaries >= 30 && broken.found.length > 0 && pages?.found.length !== 0,
       };
     },
     async r33() {

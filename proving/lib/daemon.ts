@@ -14,10 +14,15 @@ const sources = join(root, 'packages/server/src/main.ts');
 /** Compiled code of the sources; a module with a fault is compiled again, because its text differs. */
 const compiled = join(root, 'node_modules/.cache/compiled');
 
+/** The folder of the bundle that daemons run from. */
+const bundleDir = (): string => (process.env[frozenAt] === undefined ? join(root, 'dist') : dirname(process.env[frozenAt]));
+
+/** Returns the folder of the dashboard; a daemon with faults has none next to it. */
+export const dashboardDir = (): string => join(bundleDir(), 'dashboard');
+
 /** Copies the bundle for daemons to run from; returns its program. */
 export async function copyBundle(dir: string): Promise<string> {
-  const from = process.env[frozenAt] === undefined ? join(root, 'dist') : dirname(process.env[frozenAt]);
-  await cp(from, dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
+  await cp(bundleDir(), dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
   return join(dir, 'main.js');
 }
 
