@@ -1,4 +1,5 @@
 import type { TracedError, TracedText, TraceRecord } from '@gatehouse/contract';
+import type { BulkColumns } from '../../../kernel/db/bulk-rows.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { EndedRecord } from './api.ts';
 import type { TraceRow } from './tables.ts';
@@ -6,38 +7,40 @@ import type { TraceRow } from './tables.ts';
 /** What a row keeps as JSON: read as a whole, never searched. */
 type TraceDetail = Pick<TraceRecord, 'error' | 'refs' | 'facts' | 'steps' | 'droppedSteps'>;
 
-/** Columns of a record, in the order of the values of a line. */
-export const columns = [
-  'id',
-  'kind',
-  'traceId',
-  'rootRunId',
-  'parentId',
-  'conversationRef',
-  'sessionKey',
-  'agentId',
-  'principalId',
-  'origin',
-  'messageId',
-  'channelType',
-  'channelId',
-  'startedAtMs',
-  'endedAtMs',
-  'outcome',
-  'endReason',
-  'errorKind',
-  'model',
-  'modelCalls',
-  'toolCalls',
-  'toolErrors',
-  'inputTokens',
-  'outputTokens',
-  'cacheReadTokens',
-  'cacheWriteTokens',
-  'costNano',
-  'synthetic',
-  'detailJson',
-] as const satisfies readonly (keyof TraceRow)[];
+/** Columns of a record, in the order of the values of a line, with their types on PostgreSQL. */
+export const columnTypes: BulkColumns<TraceRow> = {
+  id: 'text',
+  kind: 'text',
+  traceId: 'text',
+  rootRunId: 'text',
+  parentId: 'text',
+  conversationRef: 'text',
+  sessionKey: 'text',
+  agentId: 'text',
+  principalId: 'text',
+  origin: 'text',
+  messageId: 'text',
+  channelType: 'text',
+  channelId: 'text',
+  startedAtMs: 'bigint',
+  endedAtMs: 'bigint',
+  outcome: 'text',
+  endReason: 'text',
+  errorKind: 'text',
+  model: 'text',
+  modelCalls: 'bigint',
+  toolCalls: 'bigint',
+  toolErrors: 'bigint',
+  inputTokens: 'bigint',
+  outputTokens: 'bigint',
+  cacheReadTokens: 'bigint',
+  cacheWriteTokens: 'bigint',
+  costNano: 'bigint',
+  synthetic: 'bigint',
+  detailJson: 'text',
+};
+
+export const columns = Object.keys(columnTypes) as (keyof TraceRow)[];
 
 const searched = columns.slice(0, -1);
 

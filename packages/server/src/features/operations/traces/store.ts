@@ -1,6 +1,6 @@
+import { selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
-import { packLines, unpackLines } from './packed-lines.ts';
-import { columns, fromLines, withoutTexts } from './record-row.ts';
+import { columns, columnTypes, fromLines, withoutTexts } from './record-row.ts';
 import type { TraceRow } from './tables.ts';
 
 const insert = query<TraceRow>(({ db, each }) =>
@@ -13,25 +13,51 @@ const insert = query<TraceRow>(({ db, each }) =>
 
 const insertBatch = query<{ records: string }>(({ db, each }) => db.insertInto('traceBatch').values(each(['records'])));
 
-/** Adds records as one batch, by their lines. They are packed here, in the storage thread. */
+/** Adds records as one batch, by their lines. */
 export const appendBatch = operation('traces.append', async (tx, batch: { readonly records: string }): Promise<void> => {
-  await tx.run(insertBatch, { records: packLines(batch.records) });
+  await tx.run(insertBatch, batch);
 });
 
 const oldestBatch = query<object, { seq: number; records: string }>(({ db }) =>
   db.selectFrom('traceBatch').select(['seq', 'records']).orderBy('seq').limit(1),
 );
+const oldestBatches = query<{ limit: number }, { seq: number; records: string }>(({ db, p }) =>
+  db.selectFrom('traceBatch').select(['seq', 'records']).orderBy('seq').limit(p('limit')),
+);
 const deleteBatch = query<{ seq: number }>(({ db, p }) => db.deleteFrom('traceBatch').where('seq', '=', p('seq')));
 
+const insertAll = query<{ rows: string }>(({ db, sql, p }) =>
+  db
+    .insertInto('traceRecord')
+    .columns(columns)
+    .expression(selectBulk({ sql }, columnTypes, p('rows', 'text')))
+    .onConflict((conflict) => conflict.column('id').doNothing()),
+);
+
 /** Makes rows of the records of the oldest batch; returns false when there is none. */
-export const expandBatch = operation('traces.expand', async (tx): Promise<boolean> => {
-  const batch = await tx.get(oldestBatch, {});
-  if (batch === undefined) return false;
-  // Sent together: on PostgreSQL each statement would cost a round trip.
-  await Promise.all(fromLines(unpackLines(batch.records)).map((row) => tx.run(insert, row)));
-  await tx.run(deleteBatch, { seq: batch.seq });
-  return true;
-});
+export const expandBatch = operation(
+  'traces.expand',
+  async (tx, _input: undefined): Promise<boolean> => {
+    const batch = await tx.get(oldestBatch, {});
+    if (batch === undefined) return false;
+    // Sent together: on PostgreSQL each would cost a round trip.
+    await Promise.all(fromLines(batch.records).map((row) => tx.run(insert, row)));
+    await tx.run(deleteBatch, { seq: batch.seq });
+    return true;
+  },
+  {
+    bulk: {
+      accepts: () => true,
+      async run(tx, inputs): Promise<readonly boolean[]> {
+        const batches = await tx.all(oldestBatches, { limit: inputs.length });
+        const rows = batches.flatMap(({ records }) => fromLines(records));
+        if (rows.length > 0) await tx.run(insertAll, { rows: toBulkRows(columnTypes, rows) });
+        await Promise.all(batches.map(({ seq }) => tx.run(deleteBatch, { seq })));
+        return inputs.map((_input, index) => index < batches.length);
+      },
+    },
+  },
+);
 
 /** Records of one answer at most. */
 export const maxFound = 1000;

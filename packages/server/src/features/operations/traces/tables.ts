@@ -43,7 +43,7 @@ export type TraceRow = Omit<TraceRecordTable, 'seq'>;
 /** Rows of `trace_batch`. */
 interface TraceBatchTable {
   readonly seq: Generated<number>;
-  /** Lines of records, packed (`packed-lines.ts`). */
+  /** Lines of records, as JSON. */
   readonly records: string;
 }
 
