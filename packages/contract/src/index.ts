@@ -68,6 +68,7 @@ export {
 } from './shared/trace.ts';
 export { ExplainReport, Truncation } from './shared/explain-report.ts';
 export { SystemHealthReport } from './shared/health-report.ts';
+export type { KeptRecordName } from './methods/gateway.ts';
 export { type HealthFindingCode, healthFindings, RootCause, type RootCauseCode, rootCauses, unusedRootCauses } from './shared/root-cause.ts';
 export { WebhookPayload, WebhookReceived } from './http/hooks.ts';
 export { V1Error } from './http/v1-error.ts';

@@ -1,6 +1,21 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
 
+/** Records that are deleted at an age. */
+export const keptRecords = [
+  'modelCalls',
+  'turns',
+  'audit',
+  'archives',
+  'reasoning',
+  'traces',
+  'channelMessages',
+  'channelDeliveries',
+  'browserRecordings',
+  'subAgentConversations',
+] as const;
+export type KeptRecordName = (typeof keptRecords)[number];
+
 export const gateway = {
   'gateway.status': method({
     scope: 'admin',
@@ -55,7 +70,7 @@ export const gateway = {
             nextAtMs: z.int().describe('When it is due next.'),
             kept: z.array(
               z.strictObject({
-                name: z.string(),
+                name: z.enum(keptRecords),
                 days: z.int().min(1).describe('Age at which records are deleted.'),
                 oldestAtMs: z.int().optional().describe('The oldest record that is kept.'),
                 deleted: z.int().min(0).describe('Records deleted since the daemon started.'),

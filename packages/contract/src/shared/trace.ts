@@ -17,6 +17,7 @@ export const traceKinds = [
   'pipeline',
   'orchestrate',
   'media',
+  'embedding',
 ] as const;
 export type TraceKind = (typeof traceKinds)[number];
 

@@ -60,6 +60,14 @@ export interface CallingTurn {
   readonly endpoint?: ChatEndpoint;
 }
 
+/** The root run that work is a part of, with what is known of its place there. */
+export interface PartOfRoot extends Pick<CallingTurn, 'rootRunId' | 'run'> {
+  /** The turn that caused it. */
+  readonly turnId?: string;
+  /** The node of a graph that it is made for. */
+  readonly node?: { readonly graphId: string; readonly nodeId: string };
+}
+
 /** Tools that all of these bounds allow. */
 export interface ToolBounds {
   readonly policies: readonly ToolPolicy[];

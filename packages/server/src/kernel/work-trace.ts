@@ -1,4 +1,5 @@
 import type { TraceOutcome, TraceRecord } from '@gatehouse/contract';
+import type { PartOfRoot } from './call-context.ts';
 
 /**
  * Work outside of a turn that has ended: what is absent is empty, zero or, for times, now; without `principalId` only administrators see it.
@@ -8,3 +9,11 @@ export type TracedWork = Partial<TraceRecord> & Pick<TraceRecord, 'kind'> & { re
 
 /** Stores the trace of work that has ended: returns at once, and never fails. */
 export type TraceWork = (work: TracedWork) => void;
+
+/** Returns what the record of work says about the root run that it is a part of. */
+export function tracedPart(part: PartOfRoot | undefined): Pick<TracedWork, 'rootRunId' | 'parentId' | 'refs'> {
+  if (part === undefined) return {};
+  const { rootRunId, turnId, run, node } = part;
+  const refs = node ?? (run === undefined ? undefined : { runId: run.runId, leaseId: run.leaseId });
+  return { rootRunId, ...(turnId !== undefined && { parentId: turnId }), ...(refs !== undefined && { refs: { ...refs } }) };
+}

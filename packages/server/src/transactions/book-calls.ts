@@ -1,4 +1,5 @@
 import type { CallsOf, MadeWork } from '../features/access/budgets/api.ts';
+import { growRoot } from '../features/delegation/autonomy/store.ts';
 import { growUsage } from '../features/conversations/sessions/store.ts';
 import { markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
@@ -8,7 +9,7 @@ import { query, type Tx } from '../kernel/db/operation.ts';
 /** Turns of one query: as many as it has parameters for. */
 const chunk = 200;
 
-/** Stores one row per call, and adds the figures to the totals of the conversation, if it is stored. */
+/** Stores one row per call, and adds the figures to the totals of the conversation and of the root run, if they are stored. */
 export async function bookCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
   const isStored = await growBy(tx, of.conversationRef, calls);
   await record(tx, { ...of, conversationRef: isStored ? of.conversationRef : null }, calls);
@@ -105,8 +106,16 @@ async function recordKilled(tx: Tx, { id, agentId, principalId, turn }: CallsOf,
   await recordTurn(tx, row, [], null);
 }
 
-function record(tx: Tx, { id: turnId, agentId, principalId, conversationRef }: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
-  return recordCalls(tx, { turnId, agentId, principalId, conversationRef }, calls);
+async function record(
+  tx: Tx,
+  { id: turnId, agentId, principalId, conversationRef, rootRunId }: CallsOf,
+  calls: readonly ModelCallRow[],
+): Promise<void> {
+  await recordCalls(tx, { turnId, agentId, principalId, conversationRef }, calls);
+  if (rootRunId === undefined || calls.length === 0) return;
+  const { inputTokens, outputTokens, costNano: nano } = sumOf(calls);
+  const unpriced = calls.filter(({ costNano }) => costNano === null).length;
+  await growRoot(tx, { id: rootRunId, tokens: inputTokens + outputTokens, nano, unpriced });
 }
 
 /** Returns whether there is such a conversation. */

@@ -34,15 +34,12 @@ export const openWork = operation('work.open', async (tx, { operation: origin, c
   if (!(await recordOwnTurn(tx, turn, [], null))) throw takenOver();
 });
 
-/** Stores the calls of background work, and adds them to the totals of its conversation. */
-export const bookWork = operation(
-  'work.book',
-  async (tx, { id, agentId, principalId, conversationRef, opened, calls }: WorkBooking): Promise<void> => {
-    // Its reserve was charged as spent when its boot was claimed.
-    if (opened && !(await forgetTurn(tx, id))) return;
-    await bookCalls(tx, { id, agentId, principalId, conversationRef }, calls.map(toCallRow));
-  },
-);
+/** Stores the calls of background work, and adds them to the totals of its conversation and its root run. */
+export const bookWork = operation('work.book', async (tx, { opened, calls, ...of }: WorkBooking): Promise<void> => {
+  // Its reserve was charged as spent when its boot was claimed.
+  if (opened && !(await forgetTurn(tx, of.id))) return;
+  await bookCalls(tx, of, calls.map(toCallRow));
+});
 
 /** `noted`: calls of which an earlier process of this home knew. */
 interface DeadTurns extends Partial<Omit<NotedWork, 'atMs'>> {

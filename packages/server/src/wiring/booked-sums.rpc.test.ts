@@ -1,4 +1,16 @@
-import { type FakeMedia, type FakeRequest, sql, startFakeMedia, startTestServer, telemetrySql, type TestServer, tinyPng } from '@gatehouse/testkit';
+import {
+  type FakeMedia,
+  type FakeProvider,
+  type FakeRequest,
+  silentWav,
+  sql,
+  startFakeMedia,
+  startFakeProvider,
+  startTestServer,
+  telemetrySql,
+  type TestServer,
+  tinyPng,
+} from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 
@@ -6,7 +18,10 @@ const nano = (usd: number | null) => Math.round((usd ?? 0) * 1e9);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 let media: FakeMedia;
+let vectors: FakeProvider;
 let server: TestServer;
+/** Long enough to be condensed for a requester, and summarized for a node. */
+const report = `BEGIN ${'word '.repeat(2000)}END`;
 /** What the provider reported for each answer. */
 const answered: { readonly input: number; readonly output: number }[] = [];
 
@@ -17,20 +32,34 @@ function answerTo({ path, body }: FakeRequest) {
   const usage = { input: 1000 + answered.length, output: 10 + 3 * answered.length };
   answered.push(usage);
   if (sent.includes('You grade')) return { text: '{"pass": true, "reason": "polite"}', usage };
+  if (/Condense the report|Summarize the report/.test(sent)) return { text: 'In short: words.', usage };
+  if (sent.includes('Find the answer.') && !sent.includes('Please delegate')) return { text: report, usage };
+  if (/Your task:.{0,4}First\./.test(sent)) return { text: report, usage };
+  if (sent.includes('You write the title')) return { text: 'Delegation', usage };
+  if (sent.includes('You review a conversation')) return { text: '[]', usage };
   const delegates = sent.includes('Please delegate') && !sent.includes('"role":"tool"');
   const spawn = { id: 'spawn', name: 'sessions_spawn', arguments: JSON.stringify({ task: 'Find the answer.' }) };
   return delegates ? { toolCalls: [spawn], usage } : { text: 'Done.', usage };
 }
 
 beforeAll(async () => {
-  media = await startFakeMedia();
+  [media, vectors] = await Promise.all([startFakeMedia(), startFakeProvider()]);
   const provider = { type: 'openai' as const, apiKey: 'key-of-media', baseUrl: `${media.url}/v1` };
+  const seeing = { type: 'google' as const, apiKey: 'key-of-google', baseUrl: `${media.url}/v1beta` };
   server = await startTestServer({
     provider: { answer: answerTo },
     config: {
-      agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } }, other: { model: 'mock/mock-fast' } },
+      providers: {
+        vectors: { type: 'openai-compatible', baseUrl: vectors.url, apiKey: 'k', models: [{ id: 'vec', cost: { input: 7, output: 0 } }] },
+      },
+      embedding: { provider: 'vectors', model: 'vec' },
+      agents: {
+        default: { model: 'mock/mock-fast', tools: { profile: 'full' }, memory: { review: { minMessages: 2 } } },
+        other: { model: 'mock/mock-fast' },
+      },
       approvals: { mode: 'auto' },
-      media: { vision: { models: ['mock/mock-fast'] } },
+      security: { agentToAgent: { subagentContext: { maxResultTokens: 1000 } } },
+      media: { vision: { models: ['mock/mock-fast'] }, transcription: { providers: [provider] }, video: { providers: [seeing] } },
       tts: { providers: [provider] },
       imageGen: { providers: [provider] },
     },
@@ -39,7 +68,12 @@ beforeAll(async () => {
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await media[Symbol.asyncDispose]();
+  await vectors.close();
 });
+
+/** Operations of other providers than the chat's. */
+const generated = ['embedding', 'imageGeneration', 'speech', 'transcription', 'video'];
+const written = ['condensation', 'evaluation', 'interactive', 'memoryReview', 'subagent', 'vision'];
 
 const Nanos = z.array(z.object({ nano: z.number() }));
 
@@ -47,19 +81,27 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   const { client } = server;
   const announced = server.heard('session:sub_agent_lifecycle_ended');
   const graphs = server.heard('graph:completed');
+  // With a memory, every turn has its question embedded.
+  await client.call('memory.store', { content: 'The answer is green.' });
   const { conversationRef } = await client.call('agent.execute', { message: 'Please delegate', sessionKey: 'sums:all' });
   await expect.poll(() => announced.some(({ announced: how }) => how === 'turn'), { timeout: 30_000 }).toBe(true);
-  await client.call('graph.execute', {
+  const { graphId } = await client.call('graph.execute', {
     label: 'Sums',
     nodes: [
       { node_id: 'one', task: 'First.', agent: 'other' },
-      { node_id: 'two', task: 'Second after {{one.result}}.', agent: 'default', depends_on: ['one'] },
+      { node_id: 'two', task: 'Second.', agent: 'default', depends_on: ['one'], context_mode: 'summary' },
     ],
   });
   await expect.poll(() => graphs.length, { timeout: 30_000 }).toBe(1);
   await client.call('image.generate', { prompt: 'A red dot' });
   await client.call('tts.synthesize', { text: 'Hello there' });
   await client.call('image.analyze', { source_type: 'base64', source: tinyPng.toString('base64'), mime_type: 'image/png' });
+  const wav = silentWav(1).toString('base64');
+  expect(await client.call('audio.transcribe', { audio: wav })).toMatchObject({ text: 'Hello from the recording.' });
+  const film = Buffer.concat([Buffer.from('\0\0\0\u0020ftypisom\0\0\u0002\0isomiso2avc1mp41', 'latin1'), Buffer.alloc(2000)]);
+  expect(await client.call('media.test.video', { video: film.toString('base64') })).toMatchObject({ description: 'A cat jumps.' });
+  expect(await client.call('session.suggest_title', { conversationRef })).toMatchObject({ title: 'Delegation', stored: true });
+  expect((await client.call('memory.review', {})).conversationsReviewed).toBeGreaterThan(0);
   const { messages } = await client.call('session.history', { conversationRef });
   await client.call('obs.trace.replay', { ref: messages.find(({ turnId }) => turnId !== null)?.turnId ?? '', model: 'mock/mock-fast' });
   const judge = { rubric: 'It is polite.', model: 'mock/mock-fast' };
@@ -69,8 +111,8 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   const rows = Nanos.parse(await sql(server.homeDir, 'SELECT cost_nano AS nano FROM model_call'));
   const all = { calls: rows.length, nano: sum(rows.map((row) => row.nano)) };
   const { rows: operations } = await client.call('usage.report', { groupBy: ['operation'] });
-  const chat = operations.filter(({ keys }) => !['imageGeneration', 'speech'].includes(keys[0] ?? ''));
-  expect(operations.length - chat.length).toBe(2);
+  expect(operations.map(({ keys }) => keys[0]).toSorted()).toEqual([...generated, ...written].toSorted());
+  const chat = operations.filter(({ keys }) => !generated.includes(keys[0] ?? ''));
   // The journal of the provider: 1 and 2 dollars for a million tokens.
   expect({
     calls: sum(chat.map(({ calls }) => calls)),
@@ -115,4 +157,30 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   await client.call('obs.trace.search', { since: '1h', includeSynthetic: true });
   const traced = Nanos.parse(await telemetrySql(server.homeDir, 'SELECT cost_nano AS nano FROM trace_record'));
   expect(sum(traced.map((row) => row.nano))).toBe(all.nano);
+  // What the daemon called for the two roots is in their traces and in their sums, and what it called for a node in its cost.
+  const recordsOf = async (ref: string) => (await client.call('obs.trace.get', { ref })).records;
+  const ofTurn = await recordsOf(messages[0]?.turnId ?? '');
+  const condensing = ofTurn.find(({ facts }) => facts['operation'] === 'condensation');
+  const delegated = ofTurn.find(({ kind, refs }) => kind === 'turn' && refs['runId'] !== undefined);
+  expect(condensing).toMatchObject({
+    kind: 'compaction',
+    parentId: delegated?.id,
+    rootRunId: delegated?.rootRunId,
+    refs: { runId: delegated?.refs['runId'] },
+  });
+  const ofGraph = await recordsOf(graphId);
+  expect(
+    ofGraph
+      .filter(({ refs }) => refs['nodeId'] === 'two')
+      .map(({ kind }) => kind)
+      .toSorted(),
+  ).toEqual(['compaction', 'turn']);
+  const { runs } = await client.call('run.list', {});
+  const graphNano = sum(ofGraph.map(({ costNano }) => costNano ?? 0));
+  expect(nano(runs.find(({ rootRunId }) => rootRunId === ofGraph[0]?.rootRunId)?.cost ?? null)).toBe(graphNano);
+  // The caller reads the cost of nodes and sub-agents; searches for memories are those of their turns.
+  const embedded = sum(ofGraph.filter(({ kind }) => kind === 'embedding').map(({ costNano }) => costNano ?? 0));
+  expect(embedded).toBeGreaterThan(0);
+  const status = await client.call('graph.status', { graphId });
+  expect(nano('stats' in status ? status.stats.cost : null)).toBe(graphNano - embedded);
 });

@@ -1,6 +1,6 @@
 import { t } from '../../language.ts';
 import type { Client } from '@gatehouse/client';
-import type { Health, Result } from '@gatehouse/contract';
+import type { Health, KeptRecordName, Result } from '@gatehouse/contract';
 import type { ReactNode } from 'react';
 import { useSession } from '../../data/context.ts';
 import { bytes, count, dateTime, duration, plural } from '../../data/format.ts';
@@ -211,14 +211,16 @@ function Storage({ status: { storage, disk, jail, configFault, restartNeeded, ad
   );
 }
 
-const keptNames: Readonly<Record<string, string>> = {
+const keptNames: Readonly<Record<KeptRecordName, string>> = {
   modelCalls: t('Model calls'),
   turns: t('Turns'),
   audit: t('Audit'),
   archives: t('Archives of deleted conversations'),
+  reasoning: t('Reasoning of answers'),
   traces: t('Traces'),
   channelMessages: t('Messages of chats'),
   channelDeliveries: t('Messages to chats'),
+  browserRecordings: t('Recordings of browsers'),
   subAgentConversations: t('Conversations of sub-agents'),
 };
 
@@ -234,7 +236,7 @@ function Records({ retention: { kept, nextAtMs } }: { readonly retention: NonNul
       </div>
       <dl className="facts">
         {kept.map(({ name, days, oldestAtMs, deleted }) => (
-          <Fact key={name} name={keptNames[name] ?? name}>
+          <Fact key={name} name={keptNames[name]}>
             {t('kept {days}', { days: plural(days, 'day') })}
             {oldestAtMs !== undefined && t(', the oldest of {oldestAt}', { oldestAt: dateTime(oldestAtMs) })}
             {deleted > 0 && t(', {deleted} deleted since the start', { deleted: count(deleted) })}

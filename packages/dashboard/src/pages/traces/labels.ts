@@ -46,6 +46,7 @@ export const recordNames: Readonly<Record<TraceRecord['kind'], string>> = {
   pipeline: t('Pipeline'),
   orchestrate: t('Script'),
   media: t('Speech, image or video'),
+  embedding: t('Embedding'),
 };
 
 export const stepNames: Readonly<Record<TraceStep['kind'], string>> = {
@@ -77,6 +78,7 @@ const recordIcons: Readonly<Record<TraceRecord['kind'], IconName>> = {
   pipeline: 'graph',
   orchestrate: 'code',
   media: 'play',
+  embedding: 'memory',
 };
 
 const stepIcons: Readonly<Record<TraceStep['kind'], IconName>> = {

@@ -1,5 +1,5 @@
 import type { ModelTier, TurnOrigin } from '@gatehouse/contract';
-import type { CallingTurn } from '../../../kernel/call-context.ts';
+import type { PartOfRoot } from '../../../kernel/call-context.ts';
 import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
@@ -15,8 +15,10 @@ export interface WorkFor {
   readonly principalId: string;
   /** Row whose totals grow by the work's usage, in the transaction that books it. */
   readonly conversationRef?: string;
-  /** The turn of which it is a part: the budget and the stops of its root run apply as well. */
-  readonly turn?: CallingTurn | undefined;
+  /** The turn, or the root run, of which it is a part: its budget and its stops apply as well. */
+  readonly part?: PartOfRoot | undefined;
+  /** Receives each call as it ends, also those of work that fails. */
+  readonly onCall?: (call: CallRecord) => void;
   readonly signal: AbortSignal;
 }
 
@@ -90,6 +92,8 @@ export interface CallsOf {
   readonly principalId: string;
   /** Null when its messages are not stored. */
   readonly conversationRef: string | null;
+  /** The root run whose sums grow by the calls of a background work item. */
+  readonly rootRunId?: string | undefined;
   /** What the row of a turn needs that has none until its commit. */
   readonly turn?: MadeTurn | undefined;
 }
@@ -142,7 +146,7 @@ export interface WorkOpening {
 }
 
 /** Usage of work. */
-export interface WorkBooking extends Pick<WorkOpening, 'id' | 'agentId' | 'principalId' | 'conversationRef'> {
+export interface WorkBooking extends Pick<CallsOf, 'id' | 'agentId' | 'principalId' | 'conversationRef' | 'rootRunId'> {
   /** Whether the work has a row, which is deleted with the booking. */
   readonly opened: boolean;
   readonly calls: readonly CallRecord[];

@@ -1,4 +1,4 @@
-import type { CallingTurn } from '../../../kernel/call-context.ts';
+import type { CallingTurn, PartOfRoot } from '../../../kernel/call-context.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { BudgetOwners, ModelWork, ReserveStore, TurnBudget, UsageAnswer, UsageQuery } from './api.ts';
@@ -54,7 +54,7 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
     },
   });
   /** What running turns use, for the calls that their tools make. */
-  const uses = new WeakMap<CallingTurn, TurnUse>();
+  const uses = new WeakMap<PartOfRoot, TurnUse>();
   const nowMs = clock.now();
   const window = { sinceMs: nowMs - dayMs - 600_000, untilMs: nowMs + stepMs, stepMs };
   for (const row of await db.read(usedSince, window)) ledger.seed(row.agentId, row.atMs, row);
@@ -70,7 +70,7 @@ export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   const following = deps.owners.onChange(keepOwners);
   return {
     methods: createBudgetMethods({ db, clock, ledger, agents, autonomyOf: deps.autonomyOf, turnsOf: deps.turnsOf }),
-    work: createModelWork({ ...deps, useOf: (turn) => uses.get(turn) }, ledger),
+    work: createModelWork({ ...deps, useOf: (part) => uses.get(part) }, ledger),
     usage: (query) => (query.conversationRefs === undefined ? db.read(usageReport, query) : db.search(usageReport, query)),
     budgetOf(payer, store, { calling, used }) {
       const budget = new LedgerBudget(ledger, payer, store, { used });

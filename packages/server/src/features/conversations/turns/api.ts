@@ -167,7 +167,7 @@ export interface DurableTurn {
   /** Messages that steer the turn while it runs. */
   readonly steering?: TurnSteering;
   /** Returns the settlement of the work, committed atomically with the turn. */
-  readonly settle: (outcome: TurnOutcome, result: TurnResult) => TurnSettlement | Promise<TurnSettlement>;
+  readonly settle: (outcome: TurnOutcome, result: TurnResult, calling: CallingTurn) => TurnSettlement | Promise<TurnSettlement>;
 }
 
 /** Content of a turn that is only known once its conversation is free. */

@@ -1,5 +1,5 @@
 import type { AutonomyProfile, Capability, TurnOrigin } from '@gatehouse/contract';
-import type { AgentCaller, CallContext, CallingTurn } from '../../../kernel/call-context.ts';
+import type { AgentCaller, CallContext, CallingTurn, PartOfRoot } from '../../../kernel/call-context.ts';
 import type { TurnBudget } from '../../../runtime/turn-budget.ts';
 import type { Agent } from '../../agents/agents/api.ts';
 
@@ -103,6 +103,6 @@ export interface TurnAutonomy {
   end(turn: CallingTurn): void;
   /** Applies the limits of the root to the calls of a turn, in addition to the turn's own. */
   capped(budget: TurnBudget, turn: CallingTurn): TurnBudget;
-  /** The same for one call that a tool of the turn makes, such as that of an image. */
-  cappedPart(budget: TurnBudget, turn: CallingTurn): TurnBudget;
+  /** The same for one call that is a part of the root run: of a tool of its turns, such as that of an image, or of the daemon for it. */
+  cappedPart(budget: TurnBudget, part: PartOfRoot): TurnBudget;
 }

@@ -1,12 +1,12 @@
 import type { Live } from '../../../kernel/config/live.ts';
 import type { AutonomyProfile } from '@gatehouse/contract';
-import type { AgentCaller, CallContext, CallingTurn } from '../../../kernel/call-context.ts';
+import type { AgentCaller, CallContext, CallingTurn, PartOfRoot } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Log } from '../../../kernel/log.ts';
-import type { TraceWork } from '../../../kernel/work-trace.ts';
+import { tracedPart, type TraceWork } from '../../../kernel/work-trace.ts';
 import type { Refused, TurnBudget } from '../../../runtime/turn-budget.ts';
 import type { GatedCall, GateAnswer } from '../../../runtime/tool-gate.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
@@ -84,7 +84,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const leases = new Leases({ db, clock, leaseMinutes: () => config.current.guards.leaseMinutes, stopped });
   const stops: ((rootRunId: string, how: RootStop) => Promise<number> | number)[] = [];
   const revocations: ((leaseIds: readonly string[]) => void)[] = [];
-  const isStopped = (turn: CallingTurn) => stopped.includes(turn);
+  const isStopped = (turn: PartOfRoot) => stopped.includes(turn);
   const guards = new Guards({ ...deps, roots, standing });
 
   function profileOf(agent: Agent, rootRunId: string | undefined): AutonomyProfile {
@@ -132,7 +132,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   };
 
   const revokedRun = (): Refused => ({ cap: 'lease', limit: 0, used: 0, isRevoked: true, message: 'The run was stopped' });
-  function capped(budget: TurnBudget, turn: CallingTurn, isPart: boolean): TurnBudget {
+  function capped(budget: TurnBudget, turn: PartOfRoot, isPart: boolean): TurnBudget {
     return new RootBudget(budget, {
       roots,
       isPart,
@@ -141,11 +141,9 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
       onBreach: () =>
         deps.traceWork({
           kind: 'autonomy',
-          rootRunId: turn.rootRunId,
-          parentId: turn.turnId,
+          ...tracedPart(turn),
           outcome: 'failed',
           endReason: 'budget_breach',
-          ...(turn.run !== undefined && { refs: { runId: turn.run.runId, leaseId: turn.run.leaseId } }),
           facts: { event: 'budget_breach' },
         }),
       stopped: () => (isStopped(turn) ? revokedRun() : undefined),

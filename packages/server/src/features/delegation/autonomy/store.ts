@@ -134,6 +134,25 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = n
   if (left !== undefined && left.open <= 0) await tx.run(endWhenEmpty, { id, atMs });
 }
 
+const grow = query<{ id: string; tokens: number; nano: number; unpriced: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('rootRun')
+    .set({
+      endedTokens: sql<number>`ended_tokens + ${p('tokens')}`,
+      endedNano: sql<number>`ended_nano + ${p('nano')}`,
+      unpriced: sql<number>`unpriced + ${p('unpriced')}`,
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Adds calls that belong to a root run and to none of its work, in the transaction that books them; nothing for a root without a row. */
+export async function growRoot(
+  tx: Tx,
+  input: { readonly id: string; readonly tokens: number; readonly nano: number; readonly unpriced: number },
+): Promise<void> {
+  await tx.run(grow, input);
+}
+
 const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, each }) =>
   db.insertInto('lease').values({
     ...each(['id', 'rootRunId', 'parentLeaseId', 'runId', 'agentId', 'principalId', 'caps', 'bearerDigest', 'issuedAtMs', 'expiresAtMs', 'bootId']),

@@ -4,6 +4,7 @@ import { extensionsOf, type SpeechFormat } from './speech/formats.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Core } from '../../../kernel/core.ts';
 import type { Live } from '../../../kernel/config/live.ts';
+import { tracedPart } from '../../../kernel/work-trace.ts';
 import type { ProvidersConfig } from '../../../llm/config.ts';
 import { ModelError } from '../../../llm/model.ts';
 import { ProviderStates } from '../../../llm/provider-states.ts';
@@ -77,6 +78,7 @@ export function createEngine(deps: EngineDeps) {
     const base = {
       kind: 'media' as const,
       traceId: asked.call.traceId,
+      ...tracedPart(asked.call.agentCaller?.turn),
       agentId: asked.agentId,
       principalId: asked.call.agentCaller?.principalId ?? asked.call.identity.principalId,
       ...(asked.conversationRef !== undefined && { conversationRef: asked.conversationRef }),

@@ -1,5 +1,5 @@
 import type { AgentConfig, FinishReason, TurnOrigin } from '@gatehouse/contract';
-import type { CallContext } from '../../../kernel/call-context.ts';
+import type { CallContext, PartOfRoot } from '../../../kernel/call-context.ts';
 import type { Agent } from '../../agents/agents/api.ts';
 
 export type MemoryType = 'working' | 'episodic' | 'semantic' | 'procedural';
@@ -103,6 +103,8 @@ export interface MemoryQuery {
   readonly bookedOn?: string;
   /** Conversation on which it is booked. */
   readonly bookedConversation?: string;
+  /** The turn or root run of which the search is a part. */
+  readonly part?: PartOfRoot | undefined;
   /** False keeps the vector of the text out of the database (users' messages); true when absent. */
   readonly keepVector?: boolean;
   /** Longest wait for the vector of the text, after which only terms are searched; 1500 when absent. */
@@ -127,6 +129,8 @@ export interface RecallQuestion {
   readonly question: string;
   /** Token budget for the messages of the call, of which memories use at most a quarter. */
   readonly room: number;
+  /** The root run of the turn, where it is older than the turn. */
+  readonly part?: PartOfRoot | undefined;
   readonly signal: AbortSignal;
   /** Does not count as a use of the memories that are found. */
   readonly uncounted?: true | undefined;

@@ -42,8 +42,9 @@ export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly To
     effect: 'pure',
     timeoutMs,
     describe: ({ query }) => `search memories: ${query}`,
-    async run({ query, limit }, { agentId, principalId, signal }) {
-      const found = await api.search({ text: query, agentId, principalId, limit, bookedOn: principalId, signal });
+    async run({ query, limit }, { agentId, principalId, conversationRef, call, signal }) {
+      const booked = { bookedOn: principalId, bookedConversation: conversationRef, part: call.agentCaller?.turn };
+      const found = await api.search({ text: query, agentId, principalId, limit, ...booked, signal });
       if (found.length === 0) return { content: 'Nothing is remembered about this.' };
       const entries = found.map(({ entry }) => entry);
       const lines = entries.map((entry) => `${entry.id} (${entry.trustLevel}, ${dayOf(entry.createdAtMs)}) ${entry.content}`);

@@ -6,7 +6,7 @@ import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { DocumentsApi } from '../../environment/documents/api.ts';
-import type { MemoryApi } from '../memory/api.ts';
+import type { MemoryApi, MemoryQuery } from '../memory/api.ts';
 import { type KnowledgeSource, knowledgeOwner, placeOf } from './api.ts';
 import { createIndexer, type IndexerDeps } from './indexer.ts';
 import { withoutHead } from './passages.ts';
@@ -46,9 +46,7 @@ export interface KnowledgeReader {
       readonly text: string;
       readonly source: string | undefined;
       readonly limit: number;
-      readonly bookedOn: string;
-      readonly signal: AbortSignal;
-    },
+    } & Pick<MemoryQuery, 'bookedOn' | 'bookedConversation' | 'part' | 'signal'>,
   ): Promise<readonly Passage[]>;
   read(fileId: string, first: number, count: number): Promise<ReadPart | undefined>;
 }
@@ -106,17 +104,16 @@ export function createKnowledge(deps: KnowledgeDeps): Knowledge {
   }
 
   const reader: KnowledgeReader = {
-    async find(agent, { text, source, limit, bookedOn, signal }) {
+    async find(agent, { text, source, limit, ...booked }) {
       if (agent.config.knowledge.sources.length === 0) return [];
       const found = await memory.search({
         text,
         agentId: knowledgeOwner(agent.id),
         principalId: null,
-        bookedOn,
+        ...booked,
         limit: Math.min(100, limit + spare),
         minScore,
         ...(source !== undefined && { tags: [source] }),
-        signal,
       });
       const located = await db.read(locatePassages, { ids: found.map(({ entry }) => entry.id) });
       const at = new Map(located.map((hit) => [hit.memoryId, hit]));

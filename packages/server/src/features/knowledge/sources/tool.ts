@@ -41,7 +41,7 @@ export function createKnowledgeTool(reader: KnowledgeReader, agents: Pick<Agents
     effect: 'pure',
     timeoutMs: 20_000,
     describe: ({ query, file }) => (query === undefined ? `read ${file ?? 'a file'}` : `search knowledge: ${query}`),
-    async run({ query, source, file, part, limit }, { agentId, principalId, signal }) {
+    async run({ query, source, file, part, limit }, { agentId, principalId, conversationRef, call, signal }) {
       const agent = agents.find(agentId);
       if (agent === undefined) throw new AppError('not_found', `Agent not found: ${agentId}`);
       if ((query === undefined) === (file === undefined)) throw new AppError('invalid_params', 'Expected either query or file', { param: 'query' });
@@ -55,7 +55,8 @@ export function createKnowledgeTool(reader: KnowledgeReader, agents: Pick<Agents
           outside: { source: `knowledge ${read.source}`, clean: read.trusted },
         };
       }
-      const found = await reader.find(agent, { text: query ?? '', source, limit, bookedOn: principalId, signal });
+      const booked = { bookedOn: principalId, bookedConversation: conversationRef, part: call.agentCaller?.turn };
+      const found = await reader.find(agent, { text: query ?? '', source, limit, ...booked, signal });
       if (found.length === 0) {
         const names = agent.config.knowledge.sources.map(({ name }) => name);
         return { content: names.length === 0 ? 'You were given no folders and no sites.' : `Nothing found in ${names.join(', ')}.` };

@@ -1,6 +1,8 @@
+import type { KeptRecordName } from '@gatehouse/contract';
+
 /** Records that are deleted after some time. */
 export interface KeptRecords {
-  readonly name: string;
+  readonly name: KeptRecordName;
   /** Days that they are kept, as configured now. */
   readonly days: () => number;
   /** Deletes some that are older; returns how many, fewer than `limit` when no more are due. */
@@ -14,7 +16,7 @@ export interface RetentionState {
   readonly lastAtMs?: number;
   readonly nextAtMs: number;
   readonly kept: {
-    readonly name: string;
+    readonly name: KeptRecordName;
     readonly days: number;
     /** Absent when none is kept, or the database is away. */
     readonly oldestAtMs?: number;

@@ -17,7 +17,7 @@ function rig({ busy = false } = {}) {
     isBusy: () => state.busy,
     kept: [
       {
-        name: 'things',
+        name: 'turns',
         days: () => 10,
         async prune({ beforeMs, limit }) {
           if (state.fail) throw new Error('The disk is full');
@@ -50,7 +50,7 @@ test('deletes in small steps with pauses, and again an hour later', async () => 
   state.times.push(clock.now());
   expect(await retention.state()).toEqual({
     nextAtMs: clock.now() + 600_000,
-    kept: [{ name: 'things', days: 10, oldestAtMs: clock.now() - 11 * dayMs, deleted: 0 }],
+    kept: [{ name: 'turns', days: 10, oldestAtMs: clock.now() - 11 * dayMs, deleted: 0 }],
   });
   clock.advance(600_000 - 50);
   expect(state.steps).toEqual([]);

@@ -85,13 +85,18 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     const agent = agentOf(work.agentId);
     const model = embeddingModel(deps, embedder);
     const inputTokens = work.texts.reduce((sum, text) => sum + countTokens(text), 0);
-    const need = { operation: 'embedding' as const, models: [model], inputTokens, maxOutputTokens: 0 };
-    return accounts.run(work, need, async ({ add }) => {
+    const operation = 'embedding' as const;
+    // Nobody is called for those of this process.
+    const traced = embedder.provider === 'hashing' ? undefined : beginWorkTrace(deps.traces, { ...work, operation }, [model]);
+    const need = { operation, models: [model], inputTokens, maxOutputTokens: 0, ...(traced !== undefined && { traceId: traced.traceId }) };
+    const running = accounts.run(work, need, async ({ add }) => {
       const startedAtMs = deps.clock.now();
       const begun = deps.clock.monotonic();
       const record = (outcome: Attempt['outcome'], usage: ModelUsage) => {
         const attempt = { model, usage, latencyMs: deps.clock.monotonic() - begun, startedAtMs, outcome };
-        add(toCallRecord(attempt, 'embedding'));
+        const made = toCallRecord(attempt, operation);
+        add(made);
+        traced?.attempt(attempt, made);
         deps.countAttempt(agent.id, attempt);
       };
       try {
@@ -103,6 +108,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
         throw error;
       }
     });
+    return traced === undefined ? running : traced.until(running, work.signal);
   }
 
   async function charge<Answer extends ChargedAnswer>(work: ChargedWork, call: () => Promise<Answer>): Promise<Answer> {

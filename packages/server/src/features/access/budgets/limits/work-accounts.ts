@@ -1,6 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { newId, newTraceId } from '../../../../kernel/ids.ts';
-import type { CallingTurn } from '../../../../kernel/call-context.ts';
+import type { PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Reservation, TurnBudget } from '../../../../runtime/turn-budget.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { CallsOf, NotedCalls, WorkFor } from '../api.ts';
@@ -22,10 +22,10 @@ export interface WorkCalls {
 
 export interface WorkAccountsDeps extends WorkRowDeps {
   readonly openCalls: (of: CallsOf) => NotedCalls;
-  /** Returns what a running turn has used. */
-  readonly useOf: (turn: CallingTurn) => TurnUse | undefined;
-  /** Applies the limits of the root run of a turn to work that is a part of it. */
-  readonly capped: (budget: TurnBudget, turn: CallingTurn) => TurnBudget;
+  /** Returns what a running turn has used; undefined for work that is a part of a root run only. */
+  readonly useOf: (part: PartOfRoot) => TurnUse | undefined;
+  /** Applies the limits of a root run to work that is a part of it. */
+  readonly capped: (budget: TurnBudget, part: PartOfRoot) => TurnBudget;
 }
 
 /** Accounts for the model calls of background work. */
@@ -39,15 +39,16 @@ export class WorkAccounts {
   }
 
   /** Reserves, calls, settles, books and announces, whatever the outcome. */
-  async run<T>({ agentId, principalId, conversationRef, turn }: WorkFor, need: WorkNeed, call: (given: WorkCalls) => Promise<T>): Promise<T> {
-    const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null };
+  async run<T>(work: WorkFor, need: WorkNeed, call: (given: WorkCalls) => Promise<T>): Promise<T> {
+    const { agentId, principalId, conversationRef, part } = work;
+    const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null, rootRunId: part?.rootRunId };
     const row = new WorkRow(this.#deps, {
       ...of,
       operation: need.operation,
       traceId: need.traceId ?? newTraceId(),
     });
-    const own = new LedgerBudget(this.#ledger, { agentId, principalId }, row, { of: turn && this.#deps.useOf(turn) });
-    const budget = turn === undefined ? own : this.#deps.capped(own, turn);
+    const own = new LedgerBudget(this.#ledger, { agentId, principalId }, row, { of: part && this.#deps.useOf(part) });
+    const budget = part === undefined ? own : this.#deps.capped(own, part);
     const reservation = budget.reserve(need);
     if (reservation !== undefined && 'refused' in reservation) {
       const { message, retryAfterMs, isRevoked } = reservation.refused;
@@ -59,6 +60,7 @@ export class WorkAccounts {
     const add = (one: CallRecord) => {
       noted.add(one);
       calls.push(one);
+      work.onCall?.(one);
     };
     try {
       if (reservation?.stored !== undefined) {

@@ -22,14 +22,15 @@ export interface WorkRowDeps {
 
 /** Known when the row is opened. */
 type Later = 'model' | 'reservedNano' | 'startedAtMs' | 'bootId';
+type NewWork = Omit<WorkOpening, Later> & Pick<WorkBooking, 'rootRunId'>;
 
 /** The row of running work under a cap in money, and the booking that replaces it. */
 export class WorkRow implements ReserveStore {
   readonly #deps: WorkRowDeps;
-  readonly #work: Omit<WorkOpening, Later>;
+  readonly #work: NewWork;
   #opened = false;
 
-  constructor(deps: WorkRowDeps, work: Omit<WorkOpening, Later>) {
+  constructor(deps: WorkRowDeps, work: NewWork) {
     this.#deps = deps;
     this.#work = work;
   }
@@ -38,14 +39,15 @@ export class WorkRow implements ReserveStore {
     const { db, openWork, reserveForTurn, clock, bootId } = this.#deps;
     if (this.#opened) return db.write(reserveForTurn, { id: this.#work.id, reservedNano, model });
     this.#opened = true;
-    return db.write(openWork, { ...this.#work, reservedNano, model, startedAtMs: clock.now(), bootId });
+    const { rootRunId: _, ...work } = this.#work;
+    return db.write(openWork, { ...work, reservedNano, model, startedAtMs: clock.now(), bootId });
   }
 
   async book(calls: readonly CallRecord[]): Promise<void> {
     if (calls.length === 0 && !this.#opened) return;
     const { db, bookWork, announceUsed } = this.#deps;
-    const { id, agentId, principalId, conversationRef, traceId } = this.#work;
-    await db.write(bookWork, { id, agentId, principalId, conversationRef, opened: this.#opened, calls });
+    const { id, agentId, principalId, conversationRef, rootRunId, traceId } = this.#work;
+    await db.write(bookWork, { id, agentId, principalId, conversationRef, rootRunId, opened: this.#opened, calls });
     announceUsed(calls, { turnId: id, traceId, agentId, conversationRef: conversationRef ?? undefined }, principalId);
   }
 }

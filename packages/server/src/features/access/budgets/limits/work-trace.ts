@@ -1,3 +1,4 @@
+import type { TraceKind } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { newTraceId } from '../../../../kernel/ids.ts';
 import { ModelError, type ModelInfo } from '../../../../llm/model.ts';
@@ -5,13 +6,18 @@ import type { Attempt } from '../../../../llm/models.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import { addCost, addTokens, tokensOf } from '../../../../runtime/turn-trace.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
+import { tracedPart } from '../../../../kernel/work-trace.ts';
 import type { TracesApi } from '../../../operations/traces/api.ts';
-import type { GenerateWork } from '../api.ts';
+import type { WorkFor } from '../api.ts';
 
 type Answered = Pick<CallRecord, 'usage' | 'cost'>;
 
+type TracedWork = WorkFor & { readonly operation: CallRecord['operation'] };
+
+const kinds: Partial<Record<CallRecord['operation'], TraceKind>> = { memoryReview: 'review', vision: 'media', embedding: 'embedding' };
+
 /** Begins the record of one model call outside of a turn. */
-export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work: GenerateWork, [first]: readonly ModelInfo[]) {
+export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work: TracedWork, [first]: readonly ModelInfo[]) {
   const trace = traces.ofTurn();
   const traceId = newTraceId();
   let model = first === undefined ? '' : `${first.provider}/${first.modelId}`;
@@ -21,7 +27,7 @@ export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work:
   function end(isAborted: boolean, failure?: unknown): void {
     if (trace === undefined) return;
     const isFailed = failure !== undefined;
-    const error = !isFailed ? null : failure instanceof AppError ? { kind: failure.code } : trace.errorOf(failure);
+    const error = !isFailed ? null : failure instanceof AppError ? { kind: failure.code, text: failure.message } : trace.errorOf(failure);
     trace.end(step, { outcome: isAborted ? 'cancelled' : isFailed ? 'error' : 'ok', ...(error !== null && { error }) });
     let tokens = { in: 0, out: 0, cached: 0, cacheWritten: 0 };
     let costNano: number | null = 0;
@@ -30,8 +36,9 @@ export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work:
       costNano = addCost(costNano, record.cost === null ? null : totalCost(record.cost));
     }
     traces.work({
-      kind: work.operation === 'memoryReview' ? 'review' : work.operation === 'vision' ? 'media' : 'compaction',
+      kind: kinds[work.operation] ?? 'compaction',
       traceId,
+      ...tracedPart(work.part),
       agentId: work.agentId,
       principalId: work.principalId,
       ...(work.conversationRef !== undefined && { conversationRef: work.conversationRef }),

@@ -19,6 +19,7 @@ const of = z.strictObject({
   agentId: z.string(),
   principalId: z.string(),
   conversationRef: z.string().nullable(),
+  rootRunId: z.string().optional(),
   turn: turn.optional(),
 });
 const record = z.strictObject({

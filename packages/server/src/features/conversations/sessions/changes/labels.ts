@@ -65,6 +65,7 @@ export function createLabels(deps: LabelDeps): HandlersOf<`session.${'update' | 
       principalId: row.principalId,
       operation: 'condensation',
       conversationRef: row.ref,
+      part: call.agentCaller?.turn,
       system: [task],
       messages: [{ role: 'user', content: deps.fence.wrap(text, { source: 'conversation' }) }],
       maxTokens: maxTitleTokens,

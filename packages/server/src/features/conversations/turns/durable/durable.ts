@@ -1,7 +1,7 @@
 import type { TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../../kernel/audit.ts';
-import type { CallContext } from '../../../../kernel/call-context.ts';
+import type { CallContext, CallingTurn } from '../../../../kernel/call-context.ts';
 import type { AuditRow } from '../../../../kernel/db/audit.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
@@ -142,7 +142,7 @@ export class OpenDurableTurn {
     result: TurnResult,
     outcome: TurnOutcome,
     question: Question,
-    stopped: AbortSignal,
+    { stopped, calling }: { readonly stopped: AbortSignal; readonly calling: CallingTurn },
   ): Promise<{ readonly created: boolean; readonly waits?: true } | undefined> {
     const { db, clock, bus } = this.#deps;
     if (result.finishReason === 'aborted' && isStop(stopped.reason)) {
@@ -151,7 +151,7 @@ export class OpenDurableTurn {
     }
     const atMs = clock.now();
     if (result.waiting !== undefined) return this.#park(result.waiting, result.calls, question, atMs);
-    const asked = await this.turn.settle(outcome, result);
+    const asked = await this.turn.settle(outcome, result, calling);
     if ('wait' in asked && this.ending === undefined) {
       const settled = await this.ledger.park(result.calls, this.#waiting(asked.wait, question, atMs));
       this.#end = { settled, state: 'accepted', outputs: [] };

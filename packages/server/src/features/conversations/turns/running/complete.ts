@@ -1,4 +1,5 @@
 import type { CallContext } from '../../../../kernel/call-context.ts';
+import { newId } from '../../../../kernel/ids.ts';
 import { countTokens } from '../../../../llm/count-tokens.ts';
 import type { ModelInfo, ModelMessage } from '../../../../llm/model.ts';
 import type { Models } from '../../../../llm/models.ts';
@@ -17,6 +18,7 @@ import { showResults, fittingModels, mediaIn } from '../messages/media-support.t
 import type { Preparation } from '../preparation/preparation.ts';
 import { type ModelAliases, modelsFor, resolveTarget } from '../preparation/resolve-target.ts';
 import type { InspectText } from './converse.ts';
+import { partOfTurn } from './turn-input.ts';
 import type { TurnRunner } from './turn-runner.ts';
 
 export interface CompleteDeps {
@@ -90,10 +92,13 @@ export function createCompletions(
         const { models, history, brought } = agent === named ? chosenEarly : chooseModels(agent, chosen.model, request, fenced);
         const { tools, system } = await equip(agent, request, fenced, call);
         const room = models[0]?.contextWindow ?? 0;
-        const remembering = deps.memory.recall({ ...about, question: fenced.userText, room, signal: admitted.call.signal }, agent.config, 'v1');
+        const id = newId('tn');
+        const part = partOfTurn({}, id);
+        const remembering = deps.memory.recall({ ...about, part, question: fenced.userText, room, signal: admitted.call.signal }, agent.config, 'v1');
         const { temperature, clientTools, options, alongside } = request;
         return runner.run(
           {
+            id,
             target,
             agent,
             origin: 'v1',

@@ -1,5 +1,6 @@
 import type { AnswerEffort, EventPayload } from '@gatehouse/contract';
-import type { CallContext } from '../../../../kernel/call-context.ts';
+import type { CallContext, PartOfRoot } from '../../../../kernel/call-context.ts';
+import { newId } from '../../../../kernel/ids.ts';
 import type { ModelInfo, ModelMessage } from '../../../../llm/model.ts';
 import type { Models } from '../../../../llm/models.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
@@ -16,7 +17,7 @@ import type { Attachments } from '../messages/attachments.ts';
 import { fittingModels, mediaIn } from '../messages/media-support.ts';
 import { lastExchanges } from '../messages/last-exchanges.ts';
 import type { Preparation } from '../preparation/preparation.ts';
-import type { PreparedTurn } from './turn-input.ts';
+import { partOfTurn, type PreparedTurn } from './turn-input.ts';
 import type { TurnRunner } from './turn-runner.ts';
 
 /** Inspects untrusted text and announces suspected injections; never changes the text. */
@@ -78,7 +79,8 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const system = preparation.systemPrompt(agent, tools, { origin: authorityOf(turn), attended, locale: turn.locale, light });
     const capacity = preparation.historyCapacity(agent, models, tools, system);
     const about = { ref: target.ref, agent, principalId: target.principalId, capacity };
-    const { past, remembered, recalls, skills } = await recollect(turn, about, admitted.call);
+    const id = durable?.start.id ?? newId('tn');
+    const { past, remembered, recalls, skills } = await recollect(turn, { ...about, part: partOfTurn(turn, id) }, admitted.call);
     const own = turn.question.attachments ?? [];
     const input = models[0]?.input ?? ['text'];
     const { call } = admitted;
@@ -87,6 +89,7 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const outcome = await runner.run(
       {
         ...turn,
+        id,
         ask: {
           models: past.attached.length === 0 ? models : fittingModels(models, wantedBy(history), deps.models.unsupported),
           tools,
@@ -122,15 +125,19 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
   }
 
   /** Reads the conversation, and what memory and skills have about the question. Background turns ask none. */
-  async function recollect(turn: ConversationTurn, about: ContextOf & { readonly capacity: number }, { signal }: CallContext) {
+  async function recollect(
+    turn: ConversationTurn,
+    about: ContextOf & { readonly capacity: number; readonly part: PartOfRoot },
+    { signal }: CallContext,
+  ) {
     const { target, agent, origin, durable } = turn;
     const question = turn.question.text;
     const authority = authorityOf(turn);
     const isAsked = origin !== 'background' && durable?.turn.lightContext !== true;
-    const { capacity: room, principalId } = about;
+    const { capacity: room, principalId, part } = about;
     const remembering = isAsked
       ? deps.memory.recall(
-          { agentId: agent.id, principalId, conversationRef: target.ref, question, room, signal, uncounted: turn.isolated },
+          { agentId: agent.id, principalId, conversationRef: target.ref, part, question, room, signal, uncounted: turn.isolated },
           agent.config,
           authority,
         )

@@ -1,5 +1,5 @@
 import type { AgentConfig, TurnOrigin } from '@gatehouse/contract';
-import type { CallingTurn } from '../../../../kernel/call-context.ts';
+import type { CallingTurn, PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { ModelMessage } from '../../../../llm/model.ts';
 import type { BackgroundAuthority } from '../../../../runtime/background.ts';
 import { authorityOf } from '../../../../runtime/tool-policy.ts';
@@ -17,6 +17,8 @@ import type { Question, TurnStart, OpenRow } from './turn-row.ts';
 
 /** A fully prepared turn, ready to run and to be stored. */
 export interface PreparedTurn {
+  /** Known before it begins where its preparation calls models; new otherwise. */
+  readonly id?: string;
   readonly target: ConversationTarget;
   readonly agent: Agent;
   readonly origin: TurnOrigin;
@@ -104,17 +106,21 @@ function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly Mod
   return skills === undefined ? recalled : putInFront(recalled, skills.text);
 }
 
+/** Returns the root run of a turn and its place there. */
+export function partOfTurn({ background, durable }: Pick<PreparedTurn, 'background' | 'durable'>, turnId: string) {
+  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run } = durable?.turn ?? {};
+  return { turnId, rootRunId, ...(run !== undefined && { run }) } satisfies PartOfRoot;
+}
+
 /** Returns the turn as calls of its tools see it. */
 export function callingTurn({ target, origin, background, durable }: PreparedTurn, turnId: string): CallingTurn {
-  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run, authority, toolPolicy, toolBounds, endpoint } = durable?.turn ?? {};
+  const { authority, toolPolicy, toolBounds, endpoint } = durable?.turn ?? {};
   const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
   const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
   return {
-    turnId,
+    ...partOfTurn({ background, durable }, turnId),
     origin: by,
     sessionKey: target.sessionKey,
-    rootRunId,
-    ...(run !== undefined && { run }),
     ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),
     ...(endpoint !== undefined && { endpoint }),
   };

@@ -106,7 +106,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const stored = await traced(turn, begun, result, () =>
       durable === undefined
         ? commit(turn, begun.start, { result, calls, outcome, isSteered: admitted.messages.hasTaken })
-        : durable.commit(result, outcome, turn.question, admitted.controller.signal),
+        : durable.commit(result, outcome, turn.question, { stopped: admitted.controller.signal, calling: begun.calling }),
     );
     made.close();
     if (stored === undefined) return outcome;
@@ -173,9 +173,13 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   return { run, running: () => count };
 }
 
-function startOf({ target, agent, origin }: PreparedTurn, traceId: string, { clock, bootId }: Pick<TurnRunnerDeps, 'clock' | 'bootId'>): TurnStart {
+function startOf(
+  { id = newId('tn'), target, agent, origin }: PreparedTurn,
+  traceId: string,
+  { clock, bootId }: Pick<TurnRunnerDeps, 'clock' | 'bootId'>,
+): TurnStart {
   const { ref: conversationRef, sessionKey, principalId } = target;
-  return { id: newId('tn'), conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs: clock.now(), bootId };
+  return { id, conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs: clock.now(), bootId };
 }
 
 interface EndedTurn {

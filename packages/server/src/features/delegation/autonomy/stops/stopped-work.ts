@@ -1,4 +1,4 @@
-import type { CallingTurn } from '../../../../kernel/call-context.ts';
+import type { PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { HeldLease } from '../api.ts';
 
 /** Maximum number of ids of each kind that are known in memory; the rows know all of them. */
@@ -31,7 +31,7 @@ export class StoppedWork {
   }
 
   /** Returns whether the root of a turn was stopped or the lease that it holds was revoked. */
-  includes({ rootRunId, run }: CallingTurn): boolean {
+  includes({ rootRunId, run }: PartOfRoot): boolean {
     return this.#roots.has(rootRunId) || (run !== undefined && this.#leases.has(run.leaseId));
   }
 

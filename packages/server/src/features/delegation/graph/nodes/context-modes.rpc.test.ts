@@ -4,7 +4,15 @@ import { type GraphServer, type Nodes, openGraphs, scripted } from '../testing/o
 
 let server: GraphServer;
 beforeAll(async () => {
-  server = await openGraphs({ config: { agents: { third: { model: 'mock/mock-fast', tools: { profile: 'none', deny: ['node_result'] } } } } });
+  server = await openGraphs({
+    config: {
+      agents: {
+        second: { model: 'mock/mock-fast', maxTokens: 500 },
+        third: { model: 'mock/mock-fast', tools: { profile: 'none', deny: ['node_result'] } },
+      },
+      autonomy: { guards: { budget: { tokens: 100_000 } } },
+    },
+  });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -102,6 +110,46 @@ test('without a summary of the model, the beginning of the result is used', asyn
   const view = await server.ended(await server.execute([first, second('summary')]));
   expect(view.status).toBe('completed');
   expect(inputOf(asked, 'b')).toMatch(/Beginning of the result of a:\n<<<[^\n]*>>>\nBEGIN word/);
+});
+
+/** Returns the records of the summaries of a graph, with how they ended. */
+async function tracedSummaries(graphId: string) {
+  const { records } = await server.client.call('obs.trace.get', { ref: graphId });
+  return records.filter(({ kind, refs }) => kind === 'compaction' && refs['nodeId'] !== undefined);
+}
+
+test('a summary that the budget of the root run does not cover is not made, and its trace names the budget', async () => {
+  const numbers = Array.from({ length: 10_000 }, (_, n) => n).join(' ');
+  const asked = script({ 'Make it': { text: numbers, usage: { input: 97_500, output: 10 } }, 'Use it': { text: 'Used.' } });
+  const graphId = await server.execute([first, second('summary')]);
+  expect((await server.ended(graphId)).status).toBe('completed');
+  expect(summaries).toEqual([]);
+  expect(inputOf(asked, 'b')).toMatch(/Beginning of the result of a:/);
+  expect(await tracedSummaries(graphId)).toMatchObject([
+    { outcome: 'failed', modelCalls: 0, error: { kind: 'rate_limited', text: expect.stringContaining('autonomy.guards.budget.tokens') } },
+  ]);
+});
+
+test('a summary counts against the budget of its graph', async () => {
+  summary = { text: 'In short: terms.', usage: { input: 30_000, output: 10 } };
+  script({ 'Make it': { text: long, usage: { input: 500, output: 10 } }, 'Use it': { text: 'Used.' } });
+  const view = await server.ended(await server.execute([first, second('summary')], { budget: { maxTokens: 20_000 } }));
+  expect(view).toMatchObject({ cancelReason: 'budget', nodes: { b: { status: 'failed', error: 'budget', tokens: 30_010 } } });
+});
+
+test('a stop ends a summary that is being made; what it used is booked', async () => {
+  summary = { hang: true };
+  script({ 'Make it': { text: long } });
+  const booked = async () =>
+    (await server.client.call('usage.report', { groupBy: ['operation'] })).rows.find(({ keys }) => keys[0] === 'condensation');
+  const before = (await booked())?.calls ?? 0;
+  const graphId = await server.execute([first, second('summary')]);
+  await expect.poll(() => (server.clock.advance(1), summaries.length)).toBe(1);
+  await server.client.call('run.kill', { rootRunId: (await server.view(graphId)).rootRunId ?? '' });
+  expect(await server.ended(graphId)).toMatchObject({ status: 'cancelled' });
+  // The result of the run was condensed, too.
+  await expect.poll(async () => (await booked())?.calls).toBe(before + 2);
+  expect(await tracedSummaries(graphId)).toMatchObject([{ outcome: 'cancelled', modelCalls: 1, refs: { graphId, nodeId: 'b' } }]);
 });
 
 test('nodes without an agent are run by the agent that the graph is saved for', async () => {

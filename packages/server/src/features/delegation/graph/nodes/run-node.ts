@@ -131,6 +131,8 @@ async function drive(node: LiveNode, work: RunWork | undefined, host: NodeHost, 
   const pendingTask = host.taskOf(node);
   // Nearly all tasks are available synchronously, so that the first runs share the commit.
   const task = typeof pendingTask === 'string' ? pendingTask : await pendingTask;
+  // Keeps what summaries cost.
+  if (typeof pendingTask !== 'string') await host.save([node]);
   const input: DriverInput = { node: node.spec, work, task, fence: (text, from) => host.fence(text, from, !node.tainted), own: host.own };
   for (;;) {
     const step = nextStep(input, node.done);

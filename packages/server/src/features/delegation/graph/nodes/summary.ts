@@ -1,4 +1,6 @@
+import type { PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Log } from '../../../../kernel/log.ts';
+import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { ModelWork } from '../../../access/budgets/api.ts';
 
 /** A result up to this length is its own summary; without a model's summary, the beginning of the result is used. */
@@ -13,7 +15,8 @@ const task =
 export interface SummaryAbout {
   readonly agentId: string;
   readonly principalId: string;
-  readonly graphId: string;
+  readonly part: PartOfRoot;
+  readonly onCall: (call: CallRecord) => void;
   readonly signal: AbortSignal;
 }
 
@@ -25,12 +28,14 @@ export function createSummarizeOutput(deps: {
   readonly log: Log;
   readonly fence: (text: string) => string;
 }): SummarizeOutput {
-  return async (text, { agentId, principalId, graphId, signal }) => {
+  return async (text, { agentId, principalId, part, onCall, signal }) => {
     try {
       const messages = [{ role: 'user' as const, content: deps.fence(text.slice(0, maxSummarised).toWellFormed()) }];
       const answer = await deps.work.generate({
         agentId,
         principalId,
+        part,
+        onCall,
         operation: 'condensation',
         system: [task],
         messages,
@@ -41,7 +46,7 @@ export function createSummarizeOutput(deps: {
       const summary = answer.text.trim();
       return answer.finish === 'stop' && summary !== '' ? summary : undefined;
     } catch (error) {
-      if (!signal.aborted) deps.log.warn({ err: error, graphId }, 'Failed to summarize the result of a node; passing on its beginning');
+      if (!signal.aborted) deps.log.warn({ err: error, ...part.node }, 'Failed to summarize the result of a node; passing on its beginning');
       return undefined;
     }
   };

@@ -1,5 +1,5 @@
 import { AppError } from '../../../../kernel/app-error.ts';
-import type { CallContext, IdentityOf } from '../../../../kernel/call-context.ts';
+import type { CallContext, IdentityOf, PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
@@ -112,7 +112,7 @@ export class LiveGraph {
     this.#events = new NodeEvents(deps, row);
     const { fence: fenceText, summarize } = deps;
     const signals = { halted: this.#halted.signal, expired: this.#expired.signal };
-    this.#texts = new NodeTexts({ row, spec: this.spec, nodes: this.nodes, fence: fenceText, summarize, ...signals });
+    this.#texts = new NodeTexts({ row, spec: this.spec, nodes: this.nodes, part: this.#part, fence: fenceText, summarize, ...signals });
     if (this.#reason !== null) this.#cancelled.abort();
   }
 
@@ -352,13 +352,21 @@ export class LiveGraph {
     return chat === undefined ? message : this.#deps.endpoints.address(message, chat);
   }
 
+  get #part(): PartOfRoot {
+    const { id, rootRunId } = this.row;
+    if (rootRunId === null) throw new Error(`${id} runs without a root`);
+    if (this.#requester === undefined) return { rootRunId };
+    const { turnId, runId, leaseId, depth } = this.#requester;
+    return { rootRunId, turnId, ...(runId !== null && leaseId !== null && { run: { runId, leaseId, depth } }) };
+  }
+
   get #ref(): string | null {
     return this.#announce.to === 'conversation' ? this.#announce.conversationRef : null;
   }
 
   async #start(node: LiveNode, { agentId, task, model, maxSteps }: AgentTask, key: string, conversationOf: string | undefined): Promise<string> {
-    const { id, principalId, tokenId, rootRunId } = this.row;
-    if (rootRunId === null) throw new Error(`${id} runs without a root`);
+    const { id, principalId, tokenId } = this.row;
+    const { rootRunId } = this.#part;
     const asked = this.#requester;
     const { runId } = await this.#deps.subagents.start({
       key: `${id}/${node.spec.id}/${key}`,

@@ -1,4 +1,7 @@
+import type { PartOfRoot } from '../../../../kernel/call-context.ts';
+import { totalCost } from '../../../../llm/price.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
+import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { GraphSpec } from '../definition/definition.ts';
 import { envelopeOf, filledTask, summarizedFor, type Upstream } from '../nodes/envelope.ts';
 import type { LiveNode } from '../nodes/live-node.ts';
@@ -10,6 +13,8 @@ interface NodeTextsDeps {
   readonly spec: GraphSpec;
   readonly nodes: ReadonlyMap<string, LiveNode>;
   readonly fence: FenceText;
+  /** The root run that the graph is a part of. */
+  readonly part: PartOfRoot;
   /** Summarizes an output; undefined on failure. */
   readonly summarize: SummarizeOutput;
   /** Aborted when this process does not hold the graph any more. */
@@ -42,14 +47,14 @@ export class NodeTexts {
   }
 
   /** Returns the complete input of the agents of a node. */
-  taskOf({ spec }: LiveNode): string | Promise<string> {
-    const node = this.#deps.nodes.get(spec.id);
-    const upstream = node === undefined ? new Map<string, Upstream>() : this.#upstream(node);
+  taskOf(node: LiveNode): string | Promise<string> {
+    const { spec } = node;
+    const upstream = this.#upstream(node);
     const fence = (output: string, id: string) => this.fenced(output, id, this.#deps.nodes.get(id)?.tainted === false);
     const envelope = (known: ReadonlyMap<string, Upstream>) =>
       envelopeOf({ spec: this.#deps.spec, node: spec, variables: this.#variables, upstream: known, fence, own: (text) => this.own(text) });
     const summarized = summarizedFor({ node: spec, upstream });
-    return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(upstream, summarized).then(envelope);
+    return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(node, upstream, summarized).then(envelope);
   }
 
   /** Returns the question of a gate. People read the text of agents unfenced: it does not instruct them. */
@@ -70,16 +75,22 @@ export class NodeTexts {
     return found;
   }
 
-  /** Adds summaries to results; each is made once for all nodes that receive it. */
-  async #withSummaries(upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
-    const { row, halted, expired, summarize } = this.#deps;
+  /** Adds summaries to results; each is made once for all nodes that receive it, and costs the first of them. */
+  async #withSummaries(node: LiveNode, upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
+    const { row, part, halted, expired, summarize } = this.#deps;
     const known = new Map(upstream);
     await Promise.all(
       ids.map(async (id) => {
         const from = upstream.get(id);
         if (from?.output === null || from?.output === undefined) return;
         const { agentId, principalId, id: graphId } = row;
-        const about = { agentId, principalId, graphId, signal: AbortSignal.any([halted, expired]) };
+        const about = {
+          agentId,
+          principalId,
+          part: { ...part, node: { graphId, nodeId: node.spec.id } },
+          onCall: (call: CallRecord) => charge(node, call),
+          signal: AbortSignal.any([halted, expired]),
+        };
         const summary = this.#summaries.get(id) ?? summarize(from.output, about);
         this.#summaries.set(id, summary);
         known.set(id, { ...from, summary: await summary });
@@ -88,4 +99,10 @@ export class NodeTexts {
     halted.throwIfAborted();
     return known;
   }
+}
+
+function charge(node: LiveNode, { usage, cost }: CallRecord): void {
+  node.tokens += usage.input + usage.output;
+  if (cost === null) node.unpriced = true;
+  else node.costNano += totalCost(cost);
 }

@@ -10,6 +10,7 @@ beforeAll(async () => {
     config: {
       agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
       security: { agentToAgent: { subagentContext: { maxResultTokens: 1000 } } },
+      autonomy: { guards: { budget: { tokens: 100_000 } } },
     },
   });
 });
@@ -45,6 +46,44 @@ test('both ends are kept when the model fails to condense', async () => {
   const { completion } = await runWith(large);
   expect(completion).toMatchObject({ endReason: 'completed' });
   expect(completion?.summary).toMatch(/^BEGIN [\s\S]*END$/);
+});
+
+/** Returns the records of the condensations of a run, with how they ended. */
+async function tracedCondensations(runId: string) {
+  const { records } = await server.client.call('obs.trace.get', { ref: runId });
+  return records.filter(({ kind }) => kind === 'compaction');
+}
+
+test('a condensation that the budget of the root run does not cover is not made, and its trace names the budget', async () => {
+  const large = `BEGIN ${'word '.repeat(2000)}END`;
+  answerBy(server.provider, (what) => (condensing(what) ? { text: 'Not made.' } : { text: large, usage: { input: 98_000, output: 10 } }));
+  const { runId } = await server.client.call('session.spawn', { task: 'x' });
+  const [result] = (await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 })).results;
+  expect(result?.completion?.summary).toMatch(/^BEGIN [\s\S]*END$/);
+  expect(await tracedCondensations(runId)).toMatchObject([
+    {
+      outcome: 'failed',
+      modelCalls: 0,
+      refs: { runId },
+      error: { kind: 'rate_limited', text: expect.stringContaining('autonomy.guards.budget.tokens') },
+    },
+  ]);
+});
+
+test('a stop ends a condensation that is being made; what it used is booked', async () => {
+  const begun = Promise.withResolvers<void>();
+  answerBy(server.provider, (what) => {
+    if (!condensing(what)) return { text: `BEGIN ${'word '.repeat(2000)}END` };
+    begun.resolve();
+    return { hang: true };
+  });
+  const { runId, conversationRef } = await server.client.call('session.spawn', { task: 'x' });
+  await begun.promise;
+  await server.client.call('subagent.kill', { target: runId });
+  const [result] = (await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 })).results;
+  expect(result?.completion).toMatchObject({ endReason: 'killed' });
+  await expect.poll(async () => (await server.client.call('obs.billing.bySession', { conversationRef })).callCount).toBe(2);
+  expect(await tracedCondensations(runId)).toMatchObject([{ outcome: 'cancelled', modelCalls: 1, refs: { runId } }]);
 });
 
 test('a result beyond 16,000 characters becomes a file of its type, which its owner can fetch until it expires', async () => {

@@ -52,7 +52,7 @@ afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
 interface Start {
   readonly db?: (db: Db) => Db;
-  readonly agentToAgent?: { readonly steerInject: boolean };
+  readonly agentToAgent?: { readonly steerInject?: boolean; readonly subagentContext?: { readonly maxResultTokens: number } };
   readonly respond?: Answering;
 }
 
@@ -158,3 +158,32 @@ test.each([false, true])(
     expect(messages.filter(({ content }) => content.includes('Look at the tests.')).map(({ role }) => role)).toEqual(['user']);
   },
 );
+
+test.each([
+  { operation: 'work.book', time: 1, committed: false },
+  { operation: 'work.book', time: 1, committed: true },
+  { operation: 'turns.commitDurable', time: 1, committed: false },
+])('the condensation of a result is booked once, on its root run too, when its process dies at $operation (committed: $committed)', async (death) => {
+  const { wrap, died } = mortal(death);
+  const agentToAgent = { subagentContext: { maxResultTokens: 1000 } };
+  let calls = 0;
+  let nano = 0;
+  const respond: Answering = ({ system }) => {
+    const usage = { input: 1000 + calls, output: 10 + 3 * calls };
+    calls += 1;
+    // 1 and 2 dollars for a million tokens.
+    nano += usage.input * 1000 + usage.output * 2000;
+    return { text: system.includes('Condense the report') ? 'In short.' : 'word '.repeat(2000), usage };
+  };
+  const first = await start({ db: wrap, agentToAgent, respond });
+  const { runId } = await first.client.call('session.spawn', { task: 'x' });
+  await died;
+  await disposeDead(first);
+  await using second = await start({ agentToAgent, respond });
+  const { results } = await second.client.call('subagent.wait', { runIds: [runId], timeoutMs: 15_000 });
+  expect(results).toMatchObject([{ completion: { summary: 'In short.' } }]);
+  const { totals } = await second.client.call('usage.report', { groupBy: ['operation'] });
+  expect([totals.calls, Math.round((totals.costUsd ?? 0) * 1e9)]).toEqual([calls, nano]);
+  const { runs } = await second.client.call('run.list', {});
+  expect(runs.map(({ cost }) => Math.round((cost ?? 0) * 1e9))).toEqual([nano]);
+});

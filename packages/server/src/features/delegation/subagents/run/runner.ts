@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
-import type { Identity, IdentityOf } from '../../../../kernel/call-context.ts';
+import type { Identity, IdentityOf, PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import { type Operation, outputOf, toCall } from '../../../../kernel/db/operation.ts';
@@ -230,7 +230,7 @@ export class Runner {
       return this.#end(item, failure(row.id, { errorKind: 'authority', cause: authorityGone, atMs: clock.now() }));
     const turn = turnOf(attempt, options, {
       extraTools: row.graphId === null ? undefined : nodeTools(),
-      settle: (outcome, result) => this.#settle(attempt, { outcome, result }, identity),
+      settle: (outcome, result, part) => this.#settle(attempt, { outcome, result }, { identity, part }),
     });
     const outcome = await turns.runDurably(turn, callOf(identity, signal));
     const endedRun = outputOf(operations.endWithTurn, outcome.outputs);
@@ -243,13 +243,13 @@ export class Runner {
   async #settle(
     { row, item, live, signal }: Attempt,
     { outcome, result }: { readonly outcome: TurnOutcome; readonly result: TurnResult },
-    identity: Identity,
+    as: { readonly identity: Identity; readonly part: PartOfRoot },
   ): Promise<TurnSettlement> {
     // The turn may have ended because of its provider before the watchdog stopped it.
     const wait = live.stopped === undefined || live.stopped === 'watchdog' ? this.#deps.durable.waitFor(item, outcome) : undefined;
     if (wait !== undefined) return wait;
     const stopped = live.stopped === 'watchdog' || isOverTime(outcome) ? 'watchdog' : undefined;
-    const runEnd = await conclude(this.#deps, row, { outcome, result, stopped }, { identity, signal });
+    const runEnd = await conclude(this.#deps, row, { outcome, result, stopped }, { ...as, signal });
     return {
       state: runEnd.state === 'completed' ? 'done' : 'failed',
       ...(runEnd.errorKind !== null && { errorKind: runEnd.errorKind }),

@@ -67,7 +67,7 @@ export function createVision({ config, work, models, modelsFor, fit }: VisionDep
           principalId: ownerOf(asked.call),
           ...(asked.conversationRef !== undefined && { conversationRef: asked.conversationRef }),
           signal: asked.signal,
-          turn: asked.call.agentCaller?.turn,
+          part: asked.call.agentCaller?.turn,
           operation: 'vision',
           models: usable,
           timeoutMs,

@@ -110,7 +110,7 @@ export class ProviderChain {
           principalId: ownerOf(asked.call),
           ...(asked.conversationRef !== undefined && { conversationRef: asked.conversationRef }),
           signal: asked.signal,
-          turn: asked.call.agentCaller?.turn,
+          part: asked.call.agentCaller?.turn,
           operation: question.operation,
           ...about,
           mostNano: question.mostNano(provider),

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
@@ -37,6 +38,7 @@ export interface QueryText {
   readonly agentId: string;
   readonly principalId: string;
   readonly conversationRef: string | undefined;
+  readonly part: PartOfRoot | undefined;
   /** Whether the database may keep its vector. */
   readonly keep: boolean;
   /** Milliseconds that the caller waits for it. */
@@ -160,11 +162,14 @@ export class MemoryEmbedder {
   }
 
   /** Returns the vector of a query. The first call also embeds the reference texts. */
-  async #vectorOf({ text, agentId, principalId, conversationRef }: QueryText, known: Float32Array | undefined): Promise<Float32Array | undefined> {
+  async #vectorOf(
+    { text, agentId, principalId, conversationRef, part }: QueryText,
+    known: Float32Array | undefined,
+  ): Promise<Float32Array | undefined> {
     const references = this.#calibration === undefined ? referenceTexts : [];
     const texts = known === undefined ? [text, ...references] : references;
     if (texts.length === 0) return known;
-    const owner = { agentId, principalId, ...(conversationRef !== undefined && { conversationRef }) };
+    const owner = { agentId, principalId, part, ...(conversationRef !== undefined && { conversationRef }) };
     const made = await this.embedTexts({ ...owner, texts, signal: this.#stopped });
     const [first, ...others] = known === undefined ? made : [known, ...made];
     if (others.length > 0) this.#calibration = calibrate(others.map(normalized));

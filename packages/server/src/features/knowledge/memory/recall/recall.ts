@@ -34,7 +34,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
   const { clock, log } = deps;
 
   async function find(about: RecallQuestion, { maxResults, minScore, trust }: AgentConfig['memory']['recall'], signal: AbortSignal) {
-    const { agentId, principalId, conversationRef, question } = about;
+    const { agentId, principalId, conversationRef, part, question } = about;
     return deps.search({
       text: question.length <= questionEnds * 2 ? question : `${question.slice(0, questionEnds)} ${question.slice(-questionEnds)}`,
       agentId,
@@ -46,6 +46,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
       includeDerivedSources: false,
       bookedOn: principalId,
       bookedConversation: conversationRef,
+      part,
       keepVector: false,
       vectorWaitMs,
       signal,

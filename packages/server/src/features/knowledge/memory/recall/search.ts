@@ -44,6 +44,7 @@ export function createMemorySearch(deps: {
       agentId: query.agentId,
       principalId,
       conversationRef: query.bookedConversation,
+      part: query.part,
       keep: query.keepVector ?? true,
       waitMs: query.vectorWaitMs,
       signal: query.signal,

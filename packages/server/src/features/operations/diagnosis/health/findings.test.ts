@@ -1,4 +1,5 @@
 import { type HealthFindingCode, healthFindings } from '@gatehouse/contract';
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { AutonomyCounts, HealthFacts, SessionCounts } from './facts.ts';
 import { findingCodes, findingsOf } from './findings.ts';
@@ -105,9 +106,11 @@ test.each(thresholds)('%s is found at its threshold and not below', (code, below
   expect(codesOf(at)).toContain(code);
 });
 
-test('every finding of the contract has a threshold', () => {
+test('every finding of the contract has a threshold, and the guide names it', async () => {
   expect(new Set(Object.keys(healthFindings))).toEqual(new Set(findingCodes));
   expect(new Set(thresholds.map(([code]) => code))).toEqual(new Set(findingCodes));
+  const guide = await readFile(new URL('../../../../../../../docs/guide/operations.md', import.meta.url), 'utf8');
+  expect(findingCodes.filter((code) => !guide.includes(`\`${code}\``))).toEqual([]);
 });
 
 test.each([
