@@ -56,7 +56,7 @@ export interface Graphs extends AsyncDisposable {
 const firstPruneMs = 60_000;
 const pruneMs = 3_600_000;
 const keptMs = 7 * 24 * 3_600_000;
-/** How many ended graphs of all owners are kept. */
+/** How many ended graphs of each owner are kept. */
 const keptRuns = 1000;
 /** Maximum number of concurrent announcements. */
 const maxDeliveries = 4;

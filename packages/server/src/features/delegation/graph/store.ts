@@ -362,14 +362,15 @@ const overdue = query<{ beforeMs: number; loadedBeforeMs: number; kept: number }
     .select('id')
     .where(
       sql<boolean>`(state = 'pending' and created_at_ms < ${p('loadedBeforeMs')}) or ended_at_ms < ${p('beforeMs')} or id in (
-        select id from graph_run where ended_at_ms is not null order by ended_at_ms desc limit 500 offset ${p('kept')})`,
+        select id from (select id, row_number() over (partition by principal_id order by ended_at_ms desc, id desc) as place
+          from graph_run where ended_at_ms is not null) as ranked where place > ${p('kept')} limit 500)`,
     )
     .limit(500)
     .forUpdate()
     .skipLocked(),
 );
 
-/** Deletes old ended and loaded graphs, and those beyond the number that is kept; returns how many. */
+/** Deletes old ended and loaded graphs, and those beyond the number that is kept of each owner; returns how many. */
 export const pruneGraphs = operation(
   'graph.prune',
   async (tx, input: { readonly beforeMs: number; readonly loadedBeforeMs: number; readonly kept: number }): Promise<number> => {

@@ -68,7 +68,7 @@ export const AgentToAgentConfig = once(() =>
       .min(60_000)
       .max(30 * 86_400_000)
       .default(3_600_000)
-      .describe('How long an ended run stays listed, in milliseconds; at most 1000 are kept.'),
+      .describe('How long an ended run stays listed, in milliseconds; at most 1000 of each owner are kept.'),
     graphMaxConcurrency: z.int().min(1).max(64).default(4).describe('Concurrent nodes of one graph.'),
     graphMaxGlobalSubAgents: z
       .int()

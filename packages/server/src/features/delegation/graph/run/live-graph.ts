@@ -356,8 +356,8 @@ export class LiveGraph {
     const { id, rootRunId } = this.row;
     if (rootRunId === null) throw new Error(`${id} runs without a root`);
     if (this.#requester === undefined) return { rootRunId };
-    const { turnId, runId, leaseId, depth } = this.#requester;
-    return { rootRunId, turnId, ...(runId !== null && leaseId !== null && { run: { runId, leaseId, depth } }) };
+    const { runId, leaseId, depth } = this.#requester;
+    return { rootRunId, ...(runId !== null && leaseId !== null && { run: { runId, leaseId, depth } }) };
   }
 
   get #ref(): string | null {

@@ -45,7 +45,10 @@ const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =
     .selectFrom('subAgentRun')
     .select(runColumns)
     .where(
-      sql<boolean>`id in (select id from sub_agent_run where ended_at_ms is not null and announced <> 'pending' and ${sql.raw(isUnused)} order by ended_at_ms desc, id desc limit ${p('limit')} offset ${p('kept')})`,
+      sql<boolean>`id in (
+        select id from (select id, row_number() over (partition by principal_id order by ended_at_ms desc, id desc) as place
+          from sub_agent_run where ended_at_ms is not null and announced <> 'pending' and ${sql.raw(isUnused)}) as ranked
+        where place > ${p('kept')} limit ${p('limit')})`,
     )
     .forUpdate()
     .skipLocked(),
@@ -65,7 +68,7 @@ interface Archival {
   readonly limit: number;
 }
 
-/** Removes runs that ended long ago or exceed the limit from the list; returns them. */
+/** Removes runs that ended long ago or exceed the limit of their owner from the list; returns them. */
 export const archiveRuns = operation('subagents.archive', async (tx, input: Archival): Promise<RunRow[]> => {
   const { beforeMs, unannouncedBeforeMs, keysBeforeMs, kept, limit } = input;
   const rows = await tx.all(old, { beforeMs, unannouncedBeforeMs, limit });

@@ -10,7 +10,7 @@ import { archiveRuns, findGhosts } from './sweep-store.ts';
 const everyMs = 5 * 60_000;
 /** Extra time beyond the maximum duration before a run counts as lost. */
 const graceMs = 120_000;
-/** Number of ended runs that are kept. */
+/** Number of ended runs that are kept of each owner. */
 export const maxKept = 1000;
 const dayMs = 86_400_000;
 const keysMs = 8 * dayMs;
