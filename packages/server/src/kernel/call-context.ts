@@ -46,6 +46,8 @@ export interface ChatEndpoint {
 /** Position of a turn in the tree of turns that one request started. */
 export interface CallingTurn {
   readonly turnId: string;
+  /** Its trace; absent only in tests. */
+  readonly traceId?: string;
   /** The authority under which the turn acts. */
   readonly origin: TurnOrigin;
   /** Printed key of the conversation. */
@@ -62,8 +64,9 @@ export interface CallingTurn {
 
 /** The root run that work is a part of, with what is known of its place there. */
 export interface PartOfRoot extends Pick<CallingTurn, 'rootRunId' | 'run'> {
-  /** The turn that caused it. */
+  /** The turn that caused it, and its trace. */
   readonly turnId?: string;
+  readonly traceId?: string;
   /** The node of a graph that it is made for. */
   readonly node?: { readonly graphId: string; readonly nodeId: string };
 }

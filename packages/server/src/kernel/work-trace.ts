@@ -11,9 +11,14 @@ export type TracedWork = Partial<TraceRecord> & Pick<TraceRecord, 'kind'> & { re
 export type TraceWork = (work: TracedWork) => void;
 
 /** Returns what the record of work says about the root run that it is a part of. */
-export function tracedPart(part: PartOfRoot | undefined): Pick<TracedWork, 'rootRunId' | 'parentId' | 'refs'> {
+export function tracedPart(part: PartOfRoot | undefined): Pick<TracedWork, 'traceId' | 'rootRunId' | 'parentId' | 'refs'> {
   if (part === undefined) return {};
-  const { rootRunId, turnId, run, node } = part;
+  const { rootRunId, turnId, traceId, run, node } = part;
   const refs = node ?? (run === undefined ? undefined : { runId: run.runId, leaseId: run.leaseId });
-  return { rootRunId, ...(turnId !== undefined && { parentId: turnId }), ...(refs !== undefined && { refs: { ...refs } }) };
+  return {
+    rootRunId,
+    ...(traceId !== undefined && { traceId }),
+    ...(turnId !== undefined && { parentId: turnId }),
+    ...(refs !== undefined && { refs: { ...refs } }),
+  };
 }

@@ -165,6 +165,7 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   expect(condensing).toMatchObject({
     kind: 'compaction',
     parentId: delegated?.id,
+    traceId: delegated?.traceId,
     rootRunId: delegated?.rootRunId,
     refs: { runId: delegated?.refs['runId'] },
   });

@@ -19,7 +19,7 @@ const kinds: Partial<Record<CallRecord['operation'], TraceKind>> = { memoryRevie
 /** Begins the record of one model call outside of a turn. */
 export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work: TracedWork, [first]: readonly ModelInfo[]) {
   const trace = traces.ofTurn();
-  const traceId = newTraceId();
+  const { traceId = newTraceId() } = work.part ?? {};
   let model = first === undefined ? '' : `${first.provider}/${first.modelId}`;
   const step = trace?.begin('model', model, { facts: { operation: work.operation } });
   const records: Answered[] = [];

@@ -93,7 +93,7 @@ export function createCompletions(
         const { tools, system } = await equip(agent, request, fenced, call);
         const room = models[0]?.contextWindow ?? 0;
         const id = newId('tn');
-        const part = partOfTurn({}, id);
+        const part = partOfTurn({}, { id, traceId: call.traceId });
         const remembering = deps.memory.recall({ ...about, part, question: fenced.userText, room, signal: admitted.call.signal }, agent.config, 'v1');
         const { temperature, clientTools, options, alongside } = request;
         return runner.run(

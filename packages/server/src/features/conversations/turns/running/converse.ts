@@ -80,7 +80,11 @@ export function createConverse(deps: ConverseDeps, attachments: Attachments, run
     const capacity = preparation.historyCapacity(agent, models, tools, system);
     const about = { ref: target.ref, agent, principalId: target.principalId, capacity };
     const id = durable?.start.id ?? newId('tn');
-    const { past, remembered, recalls, skills } = await recollect(turn, { ...about, part: partOfTurn(turn, id) }, admitted.call);
+    const { past, remembered, recalls, skills } = await recollect(
+      turn,
+      { ...about, part: partOfTurn(turn, durable?.start ?? { id, traceId: admitted.call.traceId }) },
+      admitted.call,
+    );
     const own = turn.question.attachments ?? [];
     const input = models[0]?.input ?? ['text'];
     const { call } = admitted;

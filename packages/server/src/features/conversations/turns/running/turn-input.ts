@@ -107,18 +107,21 @@ function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly Mod
 }
 
 /** Returns the root run of a turn and its place there. */
-export function partOfTurn({ background, durable }: Pick<PreparedTurn, 'background' | 'durable'>, turnId: string) {
+export function partOfTurn(
+  { background, durable }: Pick<PreparedTurn, 'background' | 'durable'>,
+  { id: turnId, traceId }: Pick<TurnStart, 'id' | 'traceId'>,
+) {
   const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run } = durable?.turn ?? {};
-  return { turnId, rootRunId, ...(run !== undefined && { run }) } satisfies PartOfRoot;
+  return { turnId, traceId, rootRunId, ...(run !== undefined && { run }) } satisfies PartOfRoot;
 }
 
 /** Returns the turn as calls of its tools see it. */
-export function callingTurn({ target, origin, background, durable }: PreparedTurn, turnId: string): CallingTurn {
+export function callingTurn({ target, origin, background, durable }: PreparedTurn, start: Pick<TurnStart, 'id' | 'traceId'>): CallingTurn {
   const { authority, toolPolicy, toolBounds, endpoint } = durable?.turn ?? {};
   const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
   const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
   return {
-    ...partOfTurn({ background, durable }, turnId),
+    ...partOfTurn({ background, durable }, start),
     origin: by,
     sessionKey: target.sessionKey,
     ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),

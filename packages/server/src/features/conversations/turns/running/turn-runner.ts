@@ -59,7 +59,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
 
   async function run(turn: PreparedTurn, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
     const start = turn.durable?.start ?? startOf(turn, admitted.call.traceId, deps);
-    const calling = callingTurn(turn, start.id);
+    const calling = callingTurn(turn, start);
     admitted.running = { turn, calling, startedAtMs: start.startedAtMs };
     turn.durable?.running();
     count += 1;

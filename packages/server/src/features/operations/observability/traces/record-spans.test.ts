@@ -43,6 +43,17 @@ const works: readonly TracedWork[] = [
     facts: { tool: 'terminal', event: 'evicted' },
   },
   { id: 'tr_5', kind: 'background', traceId, parentId: 'tn_1', outcome: 'ok', facts: { tool: 'exec' } },
+  {
+    id: 'tr_6',
+    kind: 'embedding',
+    traceId,
+    parentId: 'tn_1',
+    outcome: 'ok',
+    steps: [
+      { id: 0, kind: 'model', name: 'vectors/small', at: 0, outcome: 'ok' },
+      { id: 1, parent: 0, kind: 'attempt', name: 'vectors/small', at: 0, outcome: 'ok' },
+    ],
+  },
 ];
 
 async function spansOf(sampleRatio: number): Promise<SentSpan[]> {
@@ -59,18 +70,19 @@ async function spansOf(sampleRatio: number): Promise<SentSpan[]> {
   return collector.spans();
 }
 
-it('deliveries, speech and terminal sessions have spans without content, whose ids stay when they are exported again', async () => {
+it('deliveries, speech, terminal sessions and embeddings have spans without content, whose ids stay when they are exported again', async () => {
   const spans = await spansOf(1);
-  const [turn, sent, received, speech, terminal, ...again] = spans;
-  expect(spans.map(({ name, kind }) => [name, kind]).slice(0, 5)).toEqual([
+  const [turn, sent, received, speech, terminal, embedding, ...again] = spans;
+  expect(spans.map(({ name, kind }) => [name, kind]).slice(0, 6)).toEqual([
     ['invoke_agent ada', 1],
     ['send irc', 4],
     ['process webhook', 5],
     ['speech tts-1', 3],
     ['terminal', 1],
+    ['embeddings small', 3],
   ]);
-  expect(again.map(({ traceId: trace, spanId }) => [trace, spanId])).toEqual(spans.slice(0, 5).map(({ traceId: trace, spanId }) => [trace, spanId]));
-  expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(5);
+  expect(again.map(({ traceId: trace, spanId }) => [trace, spanId])).toEqual(spans.slice(0, 6).map(({ traceId: trace, spanId }) => [trace, spanId]));
+  expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(6);
   expect(sent).toMatchObject({
     status: { code: 2 },
     attributes: {
@@ -94,6 +106,7 @@ it('deliveries, speech and terminal sessions have spans without content, whose i
     },
   });
   expect(terminal).toMatchObject({ traceId, parentSpanId: turn?.spanId, attributes: { 'gatehouse.terminal.id': 'term_1' } });
+  expect(embedding).toMatchObject({ traceId, parentSpanId: turn?.spanId, attributes: { 'gen_ai.operation.name': 'embeddings' } });
 });
 
 it('work that is written later follows the decision about its trace', async () => {

@@ -135,9 +135,10 @@ function writeStep(spans: Spans, record: Ended, step: TraceStep, parent: SpanSco
   return ended(span, startTime + (step.ms ?? 0), parent);
 }
 
-function attemptOf({ steps }: TraceRecord, { name, tokens, facts, parent, outcome }: TraceStep) {
+function attemptOf({ kind, steps }: TraceRecord, { name, tokens, facts, parent, outcome }: TraceStep) {
   const slash = name.indexOf('/');
   const model = name.slice(slash + 1);
+  const operation = kind === 'embedding' ? 'embeddings' : 'chat';
   const call = steps.find(({ id }) => id === parent)?.facts;
   const sent = {
     'gen_ai.request.temperature': call?.['temperature'],
@@ -145,10 +146,10 @@ function attemptOf({ steps }: TraceRecord, { name, tokens, facts, parent, outcom
     'gen_ai.response.id': facts?.['responseId'],
   };
   return {
-    name: `chat ${model}`,
+    name: `${operation} ${model}`,
     kind: SpanKind.CLIENT,
     attributes: {
-      'gen_ai.operation.name': 'chat',
+      'gen_ai.operation.name': operation,
       'gen_ai.provider.name': name.slice(0, slash),
       'gen_ai.request.model': model,
       'gen_ai.usage.input_tokens': tokens?.in ?? 0,
