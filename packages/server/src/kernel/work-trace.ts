@@ -13,12 +13,11 @@ export type TraceWork = (work: TracedWork) => void;
 /** Returns what the record of work says about the root run that it is a part of. */
 export function tracedPart(part: PartOfRoot | undefined): Pick<TracedWork, 'traceId' | 'rootRunId' | 'parentId' | 'refs'> {
   if (part === undefined) return {};
-  const { rootRunId, turnId, traceId, run, node } = part;
-  const refs = node ?? (run === undefined ? undefined : { runId: run.runId, leaseId: run.leaseId });
+  const { rootRunId, turnId, traceId, node } = part;
   return {
     rootRunId,
     ...(traceId !== undefined && { traceId }),
     ...(turnId !== undefined && { parentId: turnId }),
-    ...(refs !== undefined && { refs: { ...refs } }),
+    ...(node !== undefined && { refs: { ...node } }),
   };
 }

@@ -144,6 +144,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
           ...tracedPart(turn),
           outcome: 'failed',
           endReason: 'budget_breach',
+          ...(turn.run !== undefined && { refs: { runId: turn.run.runId, leaseId: turn.run.leaseId } }),
           facts: { event: 'budget_breach' },
         }),
       stopped: () => (isStopped(turn) ? revokedRun() : undefined),

@@ -148,10 +148,16 @@ export const findRecords = operation(
     // What a turn caused and is not part of its root run, such as the delivery of its answer to a chat.
     const turns = new Set([...found.values()].flatMap(({ id, kind }) => (kind === 'turn' ? [id.replace(/\.\d+$/, '')] : [])));
     for (const turn of [...turns].slice(0, maxRoots)) for (const row of await tx.all(byParent, { ref: turn })) found.set(row.id, row);
-    const rows = [...found.values()].toSorted((a, b) => a.startedAtMs - b.startedAtMs).slice(0, maxFound);
+    const rows = [...found.values()].toSorted(inOrder(found)).slice(0, maxFound);
     return { rows, roots };
   },
 );
+
+/** Orders records by their start; what was done before a turn began, for the turn, comes after it. */
+function inOrder(found: ReadonlyMap<string, TraceRow>) {
+  const at = ({ startedAtMs, parentId }: TraceRow) => Math.max(startedAtMs, found.get(parentId ?? '')?.startedAtMs ?? 0);
+  return (a: TraceRow, b: TraceRow) => at(a) - at(b) || Number(a.kind !== 'turn') - Number(b.kind !== 'turn');
+}
 
 /** Root runs of one answer at most. */
 const maxRoots = 50;
