@@ -1,4 +1,5 @@
 import {
+  createStepClock,
   type FakeMedia,
   type FakeProvider,
   type FakeRequest,
@@ -17,6 +18,8 @@ import * as z from 'zod';
 const nano = (usd: number | null) => Math.round((usd ?? 0) * 1e9);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
+/** Slow, so that no search for memories gives up waiting for its embedding and is booked later. */
+const clock = createStepClock();
 let media: FakeMedia;
 let vectors: FakeProvider;
 let server: TestServer;
@@ -47,6 +50,7 @@ beforeAll(async () => {
   const provider = { type: 'openai' as const, apiKey: 'key-of-media', baseUrl: `${media.url}/v1` };
   const seeing = { type: 'google' as const, apiKey: 'key-of-google', baseUrl: `${media.url}/v1beta` };
   server = await startTestServer({
+    clock,
     provider: { answer: answerTo },
     config: {
       providers: {
@@ -84,7 +88,7 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   // With a memory, every turn has its question embedded.
   await client.call('memory.store', { content: 'The answer is green.' });
   const { conversationRef } = await client.call('agent.execute', { message: 'Please delegate', sessionKey: 'sums:all' });
-  await expect.poll(() => announced.some(({ announced: how }) => how === 'turn'), { timeout: 30_000 }).toBe(true);
+  await expect.poll(() => (clock.advance(1), announced.some(({ announced: how }) => how === 'turn')), { timeout: 30_000 }).toBe(true);
   const { graphId } = await client.call('graph.execute', {
     label: 'Sums',
     nodes: [
@@ -92,7 +96,7 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
       { node_id: 'two', task: 'Second.', agent: 'default', depends_on: ['one'], context_mode: 'summary' },
     ],
   });
-  await expect.poll(() => graphs.length, { timeout: 30_000 }).toBe(1);
+  await expect.poll(() => (clock.advance(1), graphs.length), { timeout: 30_000 }).toBe(1);
   await client.call('image.generate', { prompt: 'A red dot' });
   await client.call('tts.synthesize', { text: 'Hello there' });
   await client.call('image.analyze', { source_type: 'base64', source: tinyPng.toString('base64'), mime_type: 'image/png' });
@@ -106,7 +110,7 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   await client.call('obs.trace.replay', { ref: messages.find(({ turnId }) => turnId !== null)?.turnId ?? '', model: 'mock/mock-fast' });
   const judge = { rubric: 'It is polite.', model: 'mock/mock-fast' };
   const { evalId } = await client.call('eval.run', { cases: [{ name: 'polite', input: 'Say it', checks: { judge } }] });
-  await expect.poll(async () => (await client.call('eval.get', { evalId })).run.state, { timeout: 30_000 }).toBe('completed');
+  await expect.poll(async () => (clock.advance(1), (await client.call('eval.get', { evalId })).run.state), { timeout: 30_000 }).toBe('completed');
 
   const rows = Nanos.parse(await sql(server.homeDir, 'SELECT cost_nano AS nano FROM model_call'));
   const all = { calls: rows.length, nano: sum(rows.map((row) => row.nano)) };
