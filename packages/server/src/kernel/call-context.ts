@@ -56,6 +56,8 @@ export interface CallingTurn {
   readonly rootRunId: string;
   /** Set for the turn of a sub-agent. */
   readonly run?: { readonly runId: string; readonly leaseId: string; readonly depth: number };
+  /** Set for a turn that nobody asked for, such as that of an evaluation. */
+  readonly synthetic?: true;
   /** Limits on its tools in addition to its agent's policy; they also apply to everything that it starts. */
   readonly toolBounds?: ToolBounds;
   /** The chat that the request came from: what the turn starts reports there, and its approvals are asked there. */
@@ -63,7 +65,7 @@ export interface CallingTurn {
 }
 
 /** The root run that work is a part of, with what is known of its place there. */
-export interface PartOfRoot extends Pick<CallingTurn, 'rootRunId' | 'run'> {
+export interface PartOfRoot extends Pick<CallingTurn, 'rootRunId' | 'run' | 'synthetic'> {
   /** The turn that caused it, and its trace. */
   readonly turnId?: string;
   readonly traceId?: string;

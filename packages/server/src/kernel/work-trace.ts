@@ -11,11 +11,12 @@ export type TracedWork = Partial<TraceRecord> & Pick<TraceRecord, 'kind'> & { re
 export type TraceWork = (work: TracedWork) => void;
 
 /** Returns what the record of work says about the root run that it is a part of. */
-export function tracedPart(part: PartOfRoot | undefined): Pick<TracedWork, 'traceId' | 'rootRunId' | 'parentId' | 'refs'> {
+export function tracedPart(part: PartOfRoot | undefined): Pick<TracedWork, 'traceId' | 'rootRunId' | 'parentId' | 'refs' | 'synthetic'> {
   if (part === undefined) return {};
-  const { rootRunId, turnId, traceId, node } = part;
+  const { rootRunId, turnId, traceId, node, synthetic = false } = part;
   return {
     rootRunId,
+    synthetic,
     ...(traceId !== undefined && { traceId }),
     ...(turnId !== undefined && { parentId: turnId }),
     ...(node !== undefined && { refs: { ...node } }),

@@ -28,6 +28,9 @@ export interface WorkAccountsDeps extends WorkRowDeps {
   readonly capped: (budget: TurnBudget, part: PartOfRoot) => TurnBudget;
 }
 
+/** Operation of all calls that nobody asked for. */
+const syntheticOperation = 'evaluation';
+
 /** Accounts for the model calls of background work. */
 export class WorkAccounts {
   readonly #deps: WorkAccountsDeps;
@@ -44,7 +47,7 @@ export class WorkAccounts {
     const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null, rootRunId: part?.rootRunId };
     const row = new WorkRow(this.#deps, {
       ...of,
-      operation: need.operation,
+      operation: part?.synthetic === true ? syntheticOperation : need.operation,
       traceId: need.traceId ?? newTraceId(),
     });
     const own = new LedgerBudget(this.#ledger, { agentId, principalId }, row, { of: part && this.#deps.useOf(part) });
@@ -57,7 +60,8 @@ export class WorkAccounts {
     }
     const calls: CallRecord[] = [];
     const noted = this.#deps.openCalls(of);
-    const add = (one: CallRecord) => {
+    const add = (made: CallRecord) => {
+      const one = part?.synthetic === true ? { ...made, operation: syntheticOperation } : made;
       noted.add(one);
       calls.push(one);
       work.onCall?.(one);

@@ -12,6 +12,7 @@ import type { TurnEntrance } from '../lanes/turn-entrance.ts';
 import { modelsTaking } from '../messages/attachments.ts';
 import { modelsFor } from '../preparation/resolve-target.ts';
 import type { Converse, ConverseDeps } from './converse.ts';
+import { partOfTurn } from './turn-input.ts';
 import type { TurnRunner } from './turn-runner.ts';
 
 export interface TrialDeps extends Pick<ConverseDeps, 'preparation' | 'refreshPrompt' | 'memory' | 'skills'> {
@@ -60,14 +61,20 @@ export function createTrials(
   }
 
   /** Returns prompt, tools, memories and skills as a person would get them. */
-  async function equip(agent: Agent, { system, message }: TrialTurn, models: readonly ModelInfo[], target: ConversationTarget, signal: AbortSignal) {
+  async function equip(
+    agent: Agent,
+    { system, message }: TrialTurn,
+    { models, target, id }: { readonly models: readonly ModelInfo[]; readonly target: ConversationTarget; readonly id: string },
+    call: CallContext,
+  ) {
     const refreshing = deps.refreshPrompt(agent);
     if (refreshing !== undefined) await refreshing;
     const tools = preparation.toolsFor(agent, 'rpc');
     const prompt = preparation.systemPrompt(agent, tools, { origin: 'rpc', attended: true });
     const room = models[0]?.contextWindow ?? 0;
     const { ref: conversationRef, principalId } = target;
-    const about = { agentId: agent.id, principalId, conversationRef, question: message, room, signal, uncounted: true } as const;
+    const part = partOfTurn({ synthetic: true }, { id, traceId: call.traceId });
+    const about = { agentId: agent.id, principalId, conversationRef, part, question: message, room, signal: call.signal, uncounted: true } as const;
     const remembered = await deps.memory.recall(about, agent.config, 'rpc');
     const skills = deps.skills.inject({ agent, question: message, origin: 'rpc', room });
     return { ask: { tools, system: system === undefined ? prompt : [...prompt, system] }, remembered, skills };
@@ -80,13 +87,14 @@ export function createTrials(
       const target = await deps.sessions.target({ agentId, sessionKey: key }, call);
       return enter(target, false, call, async (agent, admitted, alongside) => {
         const models = modelsOf(agent, model);
+        const id = newId('tn');
         const equipped =
           trial.bare === true
             ? { ask: { tools: [], system: trial.system === undefined ? [] : [trial.system] } }
-            : await equip(agent, trial, models, target, admitted.call.signal);
+            : await equip(agent, trial, { models, target, id }, admitted.call);
         const marks = { synthetic: true, isolated: true, kept: false } as const;
         const asked = { history, brought: [{ role: 'user', content: message } as const], question: { text: message } };
-        const turn = { target, agent, origin: 'rpc', alongside, ...asked, ...marks, ...equipped, ask: { models, ...equipped.ask } } as const;
+        const turn = { id, target, agent, origin: 'rpc', alongside, ...asked, ...marks, ...equipped, ask: { models, ...equipped.ask } } as const;
         return runner.run(turn, admitted, undefined);
       });
     },

@@ -98,7 +98,8 @@ export function toInput(
 }
 
 /** Whether nobody asked for the turn: see `TurnInput`. */
-export const isSynthetic = ({ synthetic, durable }: PreparedTurn): boolean => (synthetic ?? durable?.turn.synthetic) === true;
+export const isSynthetic = ({ synthetic, durable }: Pick<PreparedTurn, 'synthetic' | 'durable'>): boolean =>
+  (synthetic ?? durable?.turn.synthetic) === true;
 
 /** Puts memories and skills before the question, for this call alone. */
 function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly ModelMessage[] {
@@ -108,20 +109,21 @@ function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly Mod
 
 /** Returns the root run of a turn and its place there. */
 export function partOfTurn(
-  { background, durable }: Pick<PreparedTurn, 'background' | 'durable'>,
+  turn: Pick<PreparedTurn, 'background' | 'durable' | 'synthetic'>,
   { id: turnId, traceId }: Pick<TurnStart, 'id' | 'traceId'>,
 ) {
-  const { rootRunId = background?.rootRunId ?? `root-turn-${turnId}`, run } = durable?.turn ?? {};
-  return { turnId, traceId, rootRunId, ...(run !== undefined && { run }) } satisfies PartOfRoot;
+  const { rootRunId = turn.background?.rootRunId ?? `root-turn-${turnId}`, run } = turn.durable?.turn ?? {};
+  const synthetic = isSynthetic(turn);
+  return { turnId, traceId, rootRunId, ...(run !== undefined && { run }), ...(synthetic && { synthetic }) } satisfies PartOfRoot;
 }
 
 /** Returns the turn as calls of its tools see it. */
-export function callingTurn({ target, origin, background, durable }: PreparedTurn, start: Pick<TurnStart, 'id' | 'traceId'>): CallingTurn {
+export function callingTurn({ target, origin, background, durable, synthetic }: PreparedTurn, start: Pick<TurnStart, 'id' | 'traceId'>): CallingTurn {
   const { authority, toolPolicy, toolBounds, endpoint } = durable?.turn ?? {};
   const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
   const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
   return {
-    ...partOfTurn({ background, durable }, start),
+    ...partOfTurn({ background, durable, synthetic }, start),
     origin: by,
     sessionKey: target.sessionKey,
     ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),
