@@ -64,7 +64,7 @@ export interface CallingTurn {
   readonly endpoint?: ChatEndpoint;
 }
 
-/** The root run that work is a part of, with what is known of its place there. */
+/** The root run that work is a part of, with what is known of its position in it. */
 export interface PartOfRoot extends Pick<CallingTurn, 'rootRunId' | 'run' | 'synthetic'> {
   /** The turn that caused it, and its trace. */
   readonly turnId?: string;

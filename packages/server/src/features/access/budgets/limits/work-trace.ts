@@ -16,6 +16,9 @@ type TracedWork = WorkFor & { readonly operation: CallRecord['operation'] };
 
 const kinds: Partial<Record<CallRecord['operation'], TraceKind>> = { memoryReview: 'review', vision: 'media', embedding: 'embedding' };
 
+/** A budget refuses with `rate_limited`, which in traces is what a provider answers. */
+const refusalOf = ({ code, message }: AppError) => ({ kind: code === 'rate_limited' ? 'budget_exceeded' : code, text: message });
+
 /** Begins the record of one model call outside of a turn. */
 export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work: TracedWork, [first]: readonly ModelInfo[]) {
   const trace = traces.ofTurn();
@@ -27,7 +30,7 @@ export function beginWorkTrace(traces: Pick<TracesApi, 'ofTurn' | 'work'>, work:
   function end(isAborted: boolean, failure?: unknown): void {
     if (trace === undefined) return;
     const isFailed = failure !== undefined;
-    const error = !isFailed ? null : failure instanceof AppError ? { kind: failure.code, text: failure.message } : trace.errorOf(failure);
+    const error = !isFailed ? null : failure instanceof AppError ? refusalOf(failure) : trace.errorOf(failure);
     trace.end(step, { outcome: isAborted ? 'cancelled' : isFailed ? 'error' : 'ok', ...(error !== null && { error }) });
     let tokens = { in: 0, out: 0, cached: 0, cacheWritten: 0 };
     let costNano: number | null = 0;

@@ -107,7 +107,7 @@ function messagesOf({ brought, remembered, skills }: PreparedTurn): readonly Mod
   return skills === undefined ? recalled : putInFront(recalled, skills.text);
 }
 
-/** Returns the root run of a turn and its place there. */
+/** Returns the root run of a turn and its position in it. */
 export function partOfTurn(
   turn: Pick<PreparedTurn, 'background' | 'durable' | 'synthetic'>,
   { id: turnId, traceId }: Pick<TurnStart, 'id' | 'traceId'>,

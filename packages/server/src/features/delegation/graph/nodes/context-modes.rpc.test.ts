@@ -126,7 +126,7 @@ test('a summary that the budget of the root run does not cover is not made, and 
   expect(summaries).toEqual([]);
   expect(inputOf(asked, 'b')).toMatch(/Beginning of the result of a:/);
   expect(await tracedSummaries(graphId)).toMatchObject([
-    { outcome: 'failed', modelCalls: 0, error: { kind: 'rate_limited', text: expect.stringContaining('autonomy.guards.budget.tokens') } },
+    { outcome: 'failed', modelCalls: 0, error: { kind: 'budget_exceeded', text: expect.stringContaining('autonomy.guards.budget.tokens') } },
   ]);
 });
 

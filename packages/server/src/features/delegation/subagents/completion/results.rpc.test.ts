@@ -57,14 +57,16 @@ async function tracedCondensations(runId: string) {
 test('a condensation that the budget of the root run does not cover is not made, and its trace names the budget', async () => {
   const large = `BEGIN ${'word '.repeat(2000)}END`;
   answerBy(server.provider, (what) => (condensing(what) ? { text: 'Not made.' } : { text: large, usage: { input: 98_000, output: 10 } }));
-  const { runId } = await server.client.call('session.spawn', { task: 'x' });
+  const { runId, rootRunId } = await server.client.call('session.spawn', { task: 'x' });
   const [result] = (await server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 })).results;
   expect(result?.completion?.summary).toMatch(/^BEGIN [\s\S]*END$/);
+  const report = await server.client.call('obs.explain', { rootRunId });
+  expect(report.failures).toContainEqual(expect.objectContaining({ kind: 'model', errorKind: 'budget_exceeded', classifiedFailureBy: 'gate' }));
   expect(await tracedCondensations(runId)).toMatchObject([
     {
       outcome: 'failed',
       modelCalls: 0,
-      error: { kind: 'rate_limited', text: expect.stringContaining('autonomy.guards.budget.tokens') },
+      error: { kind: 'budget_exceeded', text: expect.stringContaining('autonomy.guards.budget.tokens') },
     },
   ]);
 });

@@ -43,7 +43,7 @@ function failureOf({ seq, step, record }: NumberedStep): Failure {
     recordId: record.id,
     kind,
     toolName: step.name,
-    classifiedFailureBy: kind === 'model' ? 'provider' : kind === 'delivery' ? 'delivery' : step.outcome === 'denied' ? 'gate' : 'tool_result',
+    classifiedFailureBy: judgeOf(kind, errorKind, step.outcome === 'denied'),
     transportOk: !['network', 'timeout', 'mcp_unavailable', 'mcp_unreachable', 'unavailable'].includes(errorKind),
     ...(step.error?.status !== undefined && { httpStatus: step.error.status }),
     errorKind,
@@ -51,6 +51,13 @@ function failureOf({ seq, step, record }: NumberedStep): Failure {
     ...digestOf(step.output, step.error?.text),
     ...(step.input !== undefined && { argsDigest: step.input.digest }),
   };
+}
+
+/** Returns what decided that a step failed. */
+function judgeOf(kind: 'tool' | 'model' | 'delivery', errorKind: string, isDenied: boolean): Failure['classifiedFailureBy'] {
+  if (kind === 'delivery') return kind;
+  if (kind === 'model') return errorKind === 'budget_exceeded' ? 'gate' : 'provider';
+  return isDenied ? 'gate' : 'tool_result';
 }
 
 function turnFailure(record: StoredRecord, steps: readonly NumberedStep[]): Failure {
