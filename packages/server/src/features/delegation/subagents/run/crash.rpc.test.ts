@@ -161,7 +161,6 @@ test.each([false, true])(
 
 test.each([
   { operation: 'work.book', time: 1, committed: false },
-  { operation: 'work.book', time: 1, committed: true },
   { operation: 'turns.commitDurable', time: 1, committed: false },
 ])('the condensation of a result is booked once, on its root run too, when its process dies at $operation (committed: $committed)', async (death) => {
   const { wrap, died } = mortal(death);
