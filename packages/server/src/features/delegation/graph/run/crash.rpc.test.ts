@@ -65,6 +65,31 @@ test.each([1, 2, 3, 4, 5])('a graph resumes at model call %i when the daemon sto
   expect(runs.map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => 'completed'));
 });
 
+test('a summary that a stop of the daemon interrupts is made again, and both are in the books and on the root run', async () => {
+  const answer = { text: 'word '.repeat(200) };
+  let graphId: string;
+  {
+    await using server = await start();
+    let calls = 0;
+    server.provider.setAnswer(() => ((calls += 1) === 2 ? { hang: true } : answer));
+    graphId = await server.execute([
+      { node_id: 'a', task: 'Do one.', agent: 'default' },
+      { node_id: 'b', task: 'Do two.', agent: 'default', depends_on: ['a'], context_mode: 'summary' },
+    ]);
+    await expect.poll(() => (clock.advance(1), calls)).toBe(2);
+    await server.stop();
+  }
+  await using server = await start({ answer: () => answer });
+  const { rootRunId } = await server.ended(graphId);
+  const { rows, totals } = await server.client.call('usage.report', { groupBy: ['operation'] });
+  expect(rows.map(({ keys, calls }) => [keys[0], calls]).toSorted()).toEqual([
+    ['condensation', 2],
+    ['subagent', 2],
+  ]);
+  const { runs } = await server.client.call('run.list', {});
+  expect(runs.map((run) => [run.rootRunId, run.cost])).toEqual([[rootRunId, totals.costUsd]]);
+});
+
 test('a step keeps the results of its ended runs while another one waits for hours, over a restart', async () => {
   const config = {
     approvals: { rules: [{ tools: ['write'], action: 'ask' as const }] },
