@@ -61,7 +61,7 @@ export class WorkAccounts {
     const calls: CallRecord[] = [];
     const noted = this.#deps.openCalls(of);
     const add = (made: CallRecord) => {
-      const one = part?.synthetic === true ? { ...made, operation: syntheticOperation } : made;
+      const one: CallRecord = part?.synthetic === true ? { ...made, operation: syntheticOperation } : made;
       noted.add(one);
       calls.push(one);
       work.onCall?.(one);
