@@ -3,7 +3,7 @@ import { type AnswersDeps, createAnswers } from '../features/channels/approvals/
 import { createApprovalChats } from '../features/channels/approvals/chats.ts';
 import type { DeliveryApi, Destination } from '../features/channels/delivery/api.ts';
 import { admitsOf } from '../channels/people.ts';
-import { readAdmission } from '../features/channels/delivery/admission.ts';
+import { readRecipients } from '../features/channels/delivery/admission.ts';
 import { announceDelivery } from '../features/channels/delivery/announce.ts';
 import { createDelivery } from '../features/channels/delivery/delivery.ts';
 import { countWaitingParts, maxHeld } from '../features/channels/delivery/held.ts';
@@ -89,7 +89,13 @@ export function wireOutbox({ options, live, core }: Assembly, { agents }: { read
     endpoints: createEndpoints({ db, platformOf, types, delivery: delivery.api }),
     quietUntil,
     approvalKey,
-    approvalChats: createApprovalChats({ ...core('channels'), delivery: delivery.api, key: approvalKey, confirm: confirmApproval }),
+    approvalChats: createApprovalChats({
+      ...core('channels'),
+      delivery: delivery.api,
+      key: approvalKey,
+      confirm: confirmApproval,
+      ownersOf: (name) => channels.current[name]?.owners ?? [],
+    }),
   };
 }
 export type Outbox = ReturnType<typeof wireOutbox>;
@@ -190,7 +196,8 @@ function wireOutgoing({ bootId, options, live, core, db, clock }: Assembly, deps
   const { agents, autonomy, inbox, media, instances, mayWrite, delivery } = deps;
   const configOf = (name: string) => instances.configOf(name);
   const connected = (name: string) => instances.connected(name);
-  const mayReceive = (to: Destination, config: InstanceConfig): Promise<boolean> => db.read(readAdmission, { to, admits: admitsOf(config) });
+  const mayReceive = async (to: Destination, config: InstanceConfig): Promise<boolean> =>
+    (await db.read(readRecipients, { to, admits: admitsOf(config) })) !== undefined;
   const findTarget = createFindTarget({
     db,
     configOf,

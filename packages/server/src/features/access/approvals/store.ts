@@ -35,12 +35,7 @@ export interface NewRequest {
 }
 
 /** The chat in which a request is asked. */
-export interface ApprovalChat extends ChatEndpoint {
-  /** Whether only owners of the channel may decide there: in groups, and about work of people whom nobody approved. */
-  readonly ownersOnly: boolean;
-  /** Whether nobody there may decide, so that nothing about the call is shown. */
-  readonly isQuiet: boolean;
-}
+export type ApprovalChat = ChatEndpoint;
 
 /** A turn that is suspended until a request is decided. */
 export interface SuspendedTurn {

@@ -4,7 +4,7 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { Answers, ChatGate, ChatSpeaker } from './api.ts';
-import { chatIn, principalIn } from './chats.ts';
+import { chatIn } from './chats.ts';
 import { codeOf, gateName } from './codes.ts';
 import { type ChatRequest, readChatRequests, readGates } from './store.ts';
 
@@ -18,6 +18,9 @@ export interface AnswersDeps extends Pick<Core, 'db' | 'bus' | 'clock'> {
     call: CallContext,
   ) => Promise<unknown>;
 }
+
+/** Owners decide about everything in their chats. Everybody else's text is from outside: a call that it led to is not approved by its author. */
+const mayDecide = ({ trust }: ChatSpeaker): boolean => trust === 'owner';
 
 const refusal = 'No approval that you may decide about has this code.';
 /** Codes that somebody may try in vain. */
@@ -70,7 +73,7 @@ export function createAnswers(deps: AnswersDeps): Answers {
       const request = (await inChat(work)).find(({ id }) => codeOf(key, id) === code.toUpperCase());
       const gate = request === undefined ? (await gatesFor(work)).find((one) => codeOf(key, gateName(one)) === code.toUpperCase()) : undefined;
       if (gate !== undefined) return answerGate(work, gate, approved, call);
-      if (request === undefined || !mayDecide(work, request)) {
+      if (request === undefined || !mayDecide(work)) {
         wrong.take(sender);
         return refusal;
       }
@@ -84,19 +87,11 @@ export function createAnswers(deps: AnswersDeps): Answers {
       return `That was already ${now.state} by ${now.decidedBy ?? 'somebody'}.`;
     },
     async waiting(work) {
+      if (!mayDecide(work)) return [];
       const pending = (await inChat(work)).filter(({ state, expiresAtMs }) => state === 'pending' && expiresAtMs > clock.ageNow());
-      return pending
-        .filter((request) => mayDecide(work, request))
-        .map(({ id, action, expiresAtMs }) => ({ code: codeOf(key, id), action, untilMs: expiresAtMs }));
+      return pending.map(({ id, action, expiresAtMs }) => ({ code: codeOf(key, id), action, untilMs: expiresAtMs }));
     },
   };
-}
-
-/** Owners decide about everything in their chats; approved people about their own work, in their direct conversation. */
-function mayDecide({ trust, to, target }: ChatSpeaker, request: ChatRequest): boolean {
-  if (trust === 'owner') return true;
-  if (trust === 'guest' || to.conversationKind === 'shared' || chatIn(request).ownersOnly) return false;
-  return principalIn(request) === target.principalId;
 }
 
 /** The work may be of another agent than that of the chat. */

@@ -6,7 +6,7 @@ import type { Destination, PartRow } from '../delivery/api.ts';
 /** Puts requests for approvals to the people in the chats that they came from. */
 export interface ApprovalChats {
   /** Returns the question about a request, to be stored with it; undefined when it did not come from a chat. */
-  ask(request: NewRequest): readonly PartRow[] | undefined;
+  ask(request: NewRequest): Promise<readonly PartRow[] | undefined>;
   /** Returns the code by which people answer a gate of a graph. */
   gateCode(gate: { readonly graphId: string; readonly nodeId: string }): string;
   /** Returns the buttons with which a question is answered. */

@@ -5,6 +5,7 @@ import type { Operation } from '../../../kernel/db/operation.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { ApprovalChat, NewRequest } from '../../access/approvals/api.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from '../delivery/api.ts';
+import { readRecipients } from '../delivery/admission.ts';
 import type { ApprovalChats } from './api.ts';
 import { buttonsOf, codeOf, gateName } from './codes.ts';
 import { type ChatRequest, confirmationKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
@@ -15,15 +16,25 @@ export interface ApprovalChatsDeps extends Core {
   readonly key: Buffer;
   /** `confirmApproval` */
   readonly confirm: Operation<{ readonly id: string; readonly parts: readonly PartRow[] }, boolean>;
+  /** Ids of the owners of a channel. */
+  readonly ownersOf: (instance: string) => readonly string[];
 }
 
 /** Longer arguments are cut: chats have small messages. */
 const maxParams = 600;
 
 /** Asks in the chat that a request came from, and confirms there how it ended. Both are stored, and sent once under their keys. */
-export function createApprovalChats({ db, log, delivery, key, confirm }: ApprovalChatsDeps): ApprovalChats {
+export function createApprovalChats({ db, log, delivery, key, confirm, ownersOf }: ApprovalChatsDeps): ApprovalChats {
   let isConfirming = false;
   let isAskedAgain = false;
+
+  /** Whether nobody in a chat may decide, so that nothing about the call is shown: a direct conversation of somebody who is not an owner. */
+  async function isQuiet(to: ApprovalChat): Promise<boolean> {
+    const owners = ownersOf(to.instance);
+    if (to.conversationKind === 'shared' || owners.includes(to.conversationId)) return false;
+    const there = await db.read(readRecipients, { to, admits: { listed: owners, arePaired: false, isOpen: false } });
+    return there === undefined || there.length === 0;
+  }
 
   async function confirmAll(): Promise<void> {
     for (const request of await db.read(readUnconfirmed, undefined)) {
@@ -34,7 +45,7 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
       const parts = delivery.partsOf({
         opKey: confirmationKeyOf(request.id),
         to,
-        text: confirmationOf(request, to, codeOf(key, request.id)),
+        text: confirmationOf(request, (await isQuiet(to)) ? undefined : codeOf(key, request.id)),
         // Somebody who decided in a chat waits for it.
         unsolicited: request.decidedBy?.startsWith('channel:') === true ? undefined : 'report',
         ...about,
@@ -61,9 +72,10 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
   }
 
   return {
-    ask(request) {
+    async ask(request) {
       if (request.chatJson === null) return undefined;
-      return delivery.partsOf(questionOf(request, chatIn({ chatJson: request.chatJson }), codeOf(key, request.id)));
+      const to = chatIn({ chatJson: request.chatJson });
+      return delivery.partsOf(questionOf(request, to, (await isQuiet(to)) ? undefined : codeOf(key, request.id)));
     },
     buttonsOf,
     gateCode: (gate) => codeOf(key, gateName(gate)),
@@ -72,7 +84,8 @@ export function createApprovalChats({ db, log, delivery, key, confirm }: Approva
   };
 }
 
-function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: ApprovalChat, code: string): OutgoingMessage {
+/** Without a code, nobody there may decide. */
+function questionOf(request: NewRequest, to: ApprovalChat, code: string | undefined): OutgoingMessage {
   const { id, agentId, conversationRef, tool, action, reason, paramsJson, expiresAtMs, timeoutMs } = request;
   const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const principalId = principalIn(request);
@@ -88,10 +101,10 @@ function questionOf(request: NewRequest, { isQuiet, ownersOnly, ...to }: Approva
     principalId,
     turnId: null,
   };
-  if (isQuiet) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
+  if (code === undefined) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
   const what = [`What: ${action}`, `Tool: ${tool}`, `Arguments: ${paramsText(paramsJson)}`, `Reason: ${reason}`].join('\n');
   const text = [
-    `Agent ${agentId} waits for an approval${ownersOnly ? ' of an owner' : ''}, with the code ${code}:`,
+    `Agent ${agentId} waits for an approval${to.conversationKind === 'shared' ? ' of an owner' : ''}, with the code ${code}:`,
     verbatim(what),
     `Without a decision by ${until} the call is denied, and the work continues without it.`,
   ].join('\n');
@@ -111,8 +124,8 @@ function verbatim(text: string): string {
   return `${fence}\n${text}\n${fence}`;
 }
 
-function confirmationOf({ state, decidedBy }: ChatRequest, { isQuiet }: ApprovalChat, code: string): string {
-  const [by, which] = isQuiet ? ['', 'The approval'] : [` by ${decidedBy ?? 'somebody'}`, `The approval ${code}`];
+function confirmationOf({ state, decidedBy }: ChatRequest, code: string | undefined): string {
+  const [by, which] = code === undefined ? ['', 'The approval'] : [` by ${decidedBy ?? 'somebody'}`, `The approval ${code}`];
   if (state === 'approved') return `${which} was given${by}.`;
   if (state === 'expired') return `${which} has expired: nobody decided in time, and the call was not made.`;
   // Decided by the system: its work was stopped.

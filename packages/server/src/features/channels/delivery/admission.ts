@@ -75,9 +75,9 @@ export async function recipientsIn(
   return isKnown ? undefined : [];
 }
 
-/** Returns whether the people of a direct conversation may be written to. */
-export const readAdmission = operation(
-  'delivery.admission',
-  async (tx, { to, admits }: { readonly to: Direct; readonly admits: Admits }): Promise<boolean> =>
-    (await recipientsIn(tx, { ...to, principalId: null }, admits)) !== undefined,
+/** Returns whom a message to a direct conversation may reach, whoever it belongs to. */
+export const readRecipients = operation(
+  'delivery.recipients',
+  (tx, { to, admits }: { readonly to: Direct; readonly admits: Admits }): Promise<readonly string[] | undefined> =>
+    recipientsIn(tx, { ...to, principalId: null }, admits),
 );

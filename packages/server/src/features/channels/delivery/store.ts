@@ -6,7 +6,7 @@ import { derivedId, idBefore } from '../../../kernel/ids.ts';
 import type { InboxMessage } from '../../unattended/inbox/api.ts';
 import type { PartRow } from './api.ts';
 import { type Admits, removedText } from '../../../channels/people.ts';
-import { markRemoved, readAdmission, recipientsIn } from './admission.ts';
+import { markRemoved, readRecipients, recipientsIn } from './admission.ts';
 import { readKnownEndpoint } from './endpoint-store.ts';
 import { admitHeld, countWaitingParts, holdMessage, isQuietHold, maxHeld, quietHold, readHeld, releaseHeld } from './held.ts';
 
@@ -653,7 +653,7 @@ export async function forgetParts(tx: Tx, input: { readonly conversationRef: str
 
 export const deliveryOperations = [
   enqueueParts,
-  readAdmission,
+  readRecipients,
   readKnownEndpoint,
   readHeads,
   readHead,

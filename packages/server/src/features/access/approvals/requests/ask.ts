@@ -56,7 +56,7 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const request = requestOf(deps, call, { ...why, files, bytes: bytes ?? 0 });
     const { digest, turnJson } = request;
     const inbox = turnJson === null ? undefined : messageOf(request, turn);
-    const question = deps.chats?.ask(request);
+    const question = await deps.chats?.ask(request);
     const { approvalCacheMs, denialCacheMs, unattended } = config.current;
     const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? unattended) === 'refuse';
     const asking = {

@@ -2,7 +2,6 @@ import type { Live } from '../../../../kernel/config/live.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { GatedCall } from '../../../../runtime/tool-gate.ts';
-import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
 import type { TurnInput } from '../../../../runtime/turn.ts';
 import type { InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { ApprovalsConfig } from '../config.ts';
@@ -60,14 +59,10 @@ export function requestOf(
   };
 }
 
-/** Returns the chat of a turn. What nobody approved started may be read by its author, who must not approve it. */
+/** Returns the chat of a turn. */
 function chatJsonOf({ call }: TurnInput): string | null {
-  const { endpoint, origin } = call.agentCaller?.turn ?? {};
-  if (endpoint === undefined || origin === undefined) return null;
-  const isUntrusted = isUntrustedOrigin(origin);
-  const isShared = endpoint.conversationKind === 'shared';
-  const chat: ApprovalChat = { ...endpoint, ownersOnly: isUntrusted || isShared, isQuiet: isUntrusted && !isShared };
-  return JSON.stringify(chat);
+  const chat: ApprovalChat | undefined = call.agentCaller?.turn?.endpoint;
+  return chat === undefined ? null : JSON.stringify(chat);
 }
 
 /** Identifies the message that announces a request. */
