@@ -1,3 +1,4 @@
+import { proveChannelAuthority } from './channel-authority.ts';
 import { proveAway, proveLimit } from './channel-outages.ts';
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
 import { proveConfigChanges } from './config-changes.ts';
@@ -107,9 +108,16 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'cached-tokens': (seed) => wrongOf(proveStops({ rounds: 1, seed, kinds: ['tokens.revoke'], broken: 'cached-tokens' })),
   'channel-acks-early': () =>
     wrongOf(killedOn('telegram', { points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }), /not answered, seen 0 times/),
+  'channel-author-approves': () =>
+    wrongOf(
+      proveChannelAuthority({ places: ['a paired person, directly'], acts: ['a job'], broken: 'channel-author-approves' }),
+      /was decided by somebody who may not/,
+    ),
   'channel-connects-at-once': () => wrongOf(proveAway({ as: 'refused', broken: 'channel-connects-at-once' }), /times in an hour/),
   'channel-forgets-events': () =>
     wrongOf(killedOn('slack', { points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
+  'channel-guests-act': () =>
+    wrongOf(proveChannelAuthority({ places: ['anybody in a group'], acts: ['a job'], broken: 'channel-guests-act' }), /expected refused/),
   'channel-ignores-limit': () => wrongOf(proveLimit({ broken: 'channel-ignores-limit' }), /before the end of its limit/),
   'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),
   'channel-position-first': () =>
