@@ -84,6 +84,7 @@ export async function proveChannelAuthority(options: AuthorityOptions = {}): Pro
     }
   const cells: Record<string, number> = {};
   const wrong: string[] = [];
+  if (wanted.some(({ effect }) => effect === 'known') && !(await world.knowsSecret())) wrong.push('the secret of somebody is not found by its owner');
   let tries = 0;
   const playAll = async (place: Place) => {
     for (const [index, act] of wanted.slice(0, place.from.is_bot === true ? actsOfBots : undefined).entries()) {

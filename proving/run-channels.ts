@@ -1,3 +1,5 @@
+import { proveChannelAuthority } from './channel-authority.ts';
+import { proveAuthorityChanges } from './channel-authority-changes.ts';
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
 import { type OutageReport, proveAway, proveLimit, proveSharedAccount } from './channel-outages.ts';
 import {
@@ -31,6 +33,9 @@ const faults: Readonly<Record<string, Caught>> = {
   'channel-sends-first': { what: 'marked after the send', point: 'answer read', platforms: ['email', 'inspircd', 'ngircd'] },
   'channel-forgets-events': { what: 'events without keys', point: 'committed', platforms: ['slack'] },
 };
+
+/** The cells in which the broken builds of the authority show. */
+const fewCells = { places: ['a paired person, directly', 'anybody in a group'], acts: ['a job'] };
 
 type Outcomes = Readonly<Partial<Record<ChannelPlatform, Pick<Proof, 'figure' | 'caught' | 'good'>>>>;
 
@@ -95,6 +100,22 @@ export function channelProofs(options: ChannelProofOptions): Proofs {
   };
   return {
     ...Object.fromEntries(channelPlatforms.map((platform) => [`channels-${platform}`, () => provePlatform(platform)])),
+    async 'channels-authority'() {
+      const all = await proveChannelAuthority({ progress: options.progress });
+      const { acts, wrong: changed } = await proveAuthorityChanges();
+      const wrong = [...all.wrong, ...changed];
+      printFindings(wrong);
+      const author = await proveChannelAuthority({ ...fewCells, broken: 'channel-author-approves' });
+      const guests = await proveChannelAuthority({ ...fewCells, broken: 'channel-guests-act' });
+      const shown = Object.entries(all.cells).map(([verdict, count]) => `${count} ${verdict}`);
+      return {
+        promise:
+          'Over a channel owners act, an owner decides about what others ask for, and strangers are refused or not seen, also when people lose or gain that meanwhile',
+        figure: `cells of who, where and what: ${shown.join(', ')}; ${all.tries} approvals tried with the right code by others; ${Object.keys(acts).length} changes meanwhile; ${wrong.length} wrong`,
+        caught: `the author approves: ${author.wrong.length}; strangers act: ${guests.wrong.length} wrong`,
+        good: wrong.length === 0 && [author, guests].every((one) => one.wrong.length > 0),
+      };
+    },
     async 'channels-promises'() {
       const lost = await proveLostConfirmations({ each: 20 });
       const routes = await proveRoutes({ each: 10 });

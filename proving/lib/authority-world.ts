@@ -9,7 +9,7 @@ import * as z from 'zod';
 import { type FakeAnswer, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
 import { codeOf } from '../../packages/server/src/features/channels/approvals/codes.ts';
 import { openInstallKey } from '../../packages/server/src/kernel/install-key.ts';
-import type { Act } from './authority-acts.ts';
+import { type Act, secretSearch } from './authority-acts.ts';
 import { connected, until, withinMs } from './channels.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import { ageBoots, makeHome, removeHome, writeConfig } from './home.ts';
@@ -156,7 +156,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
 
   /** Bob tells the agent a secret, which an owner lets it remember. */
   async function plant(): Promise<string> {
-    const speech = { bot: 'gate', from: bob } as const;
+    const speech = direct(bob);
     const mark = nonceOf(['planted']);
     say(speech, `${mark} ${askForCall('memory_store', { content: secret })}`);
     await wait(async () => {
@@ -166,6 +166,13 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
     return (await rowOf(speech, mark))?.conversationRef ?? '';
   }
   const otherRef = await plant();
+  /** Has Bob ask for something, and returns what the agent was told. */
+  async function resultForBob(tool: string, args: object): Promise<string | undefined> {
+    const mark = nonceOf(['bob', tool.replace('_', '-')]);
+    say(direct(bob), `${mark} ${askForCall(tool, args)}`);
+    await wait(async () => hasEnded(await rowOf(direct(bob), mark)), `not answered: ${tool}`);
+    return model.results.get(`${tool} ${mark}`);
+  }
 
   async function isDone({ effect }: Pick<Act, 'effect'>, mark: string, speech: Speech): Promise<boolean> {
     switch (effect) {
@@ -210,6 +217,11 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
       otherRef,
       url: `http://127.0.0.1:${privatePort}`,
     },
+    /** Whether Bob is told his secret by each call with which others try to learn it. */
+    async knowsSecret(): Promise<boolean> {
+      const told = [await resultForBob('memory_search', secretSearch), await resultForBob('sessions_history', { conversationRef: otherRef })];
+      return told.every((text) => text?.includes(secret));
+    },
     /** Texts of the bot in a chat. */
     said: (speech: Speech) => wires[speech.bot].chats.said(chatOf(speech)).map(({ text }) => text),
     /** Whether everything that was said is stored or ignored. */
@@ -235,6 +247,8 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
       const { pairings } = Pairings.parse(await call('channels.pairings', { state: 'approved' }));
       await call('channels.unpair', { pairingId: pairings.find(({ senderId }) => senderId === String(id))?.pairingId });
     },
+    /** Waits until the channels are connected again. */
+    connected: () => connected(daemon, ['gate', 'open']),
     async restart(): Promise<void> {
       await daemon.kill();
       await ageBoots(home);
@@ -244,6 +258,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
   };
 }
 
+const direct = (from: TelegramPerson): Speech => ({ bot: 'gate', from });
 const chatOf = ({ group, from }: Speech): number => group ?? from.id;
 
 interface Wires {

@@ -195,6 +195,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       decideApproval: approvals.decideInChat,
       answerGate: (answer, call) => Promise.resolve(late.delegation.value.methods['graph.answer'](answer, call)),
       principalOfPerson: (name) => tokens.owners.principalOfPerson(name),
+      onUnpaired: (principalId) => late.stops.value.personUnpaired(principalId),
     }),
   );
   const stops = late.stops.set(

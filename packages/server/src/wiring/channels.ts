@@ -62,6 +62,7 @@ export interface ChannelsWiring {
   readonly decideApproval: AnswersDeps['decide'];
   readonly answerGate: AnswersDeps['answerGate'];
   readonly principalOfPerson: (name: string) => string;
+  readonly onUnpaired: MessagesDeps['onUnpaired'];
 }
 
 /** What is sent to chat platforms, for everything that sends: stored at once, sent when its channel is connected. */

@@ -97,6 +97,11 @@ export function createStops({ tokens, autonomy, turns, background, commands, bro
       unwatched(endWaits((run) => run.agentId === agentId));
       unwatched(durable.resumeAgent(agentId));
     },
+    /** A person of a chat may not write any more. Running turns end on their own; none of them gets an approval. */
+    personUnpaired(principalId: string): void {
+      // Turns that came from a chat have the principal as their token.
+      unwatched(endWaits((run) => run.tokenId === principalId));
+    },
     conversationDeleted(conversationRef: string): void {
       turns.stop({ conversationRef }, new AppError('cancelled', 'The conversation was deleted'));
       commands.end({ conversationRef });

@@ -184,3 +184,37 @@ test('nobody writes to somebody whose pairing has ended, by any method, job or a
   await later(async () => (await states()).some(([, state]) => state === 'pending' || state === 'sending')).toBe(false);
   expect(telegram.chats.said(ada.id)).toHaveLength(3);
 });
+
+test('an approval is given while the channel is away, and withdrawn when the pairing of its requester ends', async () => {
+  await start();
+  telegram.chats.say(ada, 'hello');
+  await expect.poll(said).toHaveLength(1);
+  await server.client.call('channels.pair', { code: said()[0]?.slice(-8) ?? '' });
+  const schedule = { kind: 'at', at: '2099-01-01T00:00:00Z' } as const;
+  server.provider.setAnswer(
+    answering(({ question, results }) => {
+      const name = /job-\w+/.exec(question)?.[0];
+      return results.length > 0 ? { text: 'Well.' } : call('cron', { action: 'add', name, schedule, payload: { kind: 'delivery', text: 'Tea' } });
+    }),
+  );
+  const pending = async () => (await server.client.call('admin.approval.pending', {})).total;
+  const jobs = async () => (await server.client.call('cron.list', {})).jobs.map(({ name }) => name);
+  const lastState = async () => (await server.client.call('channels.messages', {})).messages[0]?.state;
+
+  telegram.chats.say(ada, 'job-approved');
+  await later(pending).toBe(1);
+  await server.client.call('channels.disable', { channel_type: 'telegram' });
+  await server.client.call('admin.approval.resolveAll', { approved: true });
+  await later(jobs).toContain('job-approved');
+  await server.client.call('channels.enable', { channel_type: 'telegram' });
+  await connected();
+  await later(() => said().at(-1)).toBe('Well.');
+
+  telegram.chats.say(ada, 'job-withdrawn');
+  await later(pending).toBe(1);
+  const [pairing] = (await server.client.call('channels.pairings', {})).pairings;
+  await server.client.call('channels.unpair', { pairingId: pairing?.pairingId ?? '' });
+  await later(pending).toBe(0);
+  await later(lastState).toBe('done');
+  expect(await jobs()).not.toContain('job-withdrawn');
+});

@@ -73,6 +73,8 @@ export interface MessagesDeps extends RunMessageDeps {
   readonly principalOfPerson: (name: string) => string;
   /** Names of the channels that a caller administers; null: all, also those that are not configured any more. */
   readonly instancesFor: (call: CallContext) => readonly string[] | null;
+  /** Called when a pairing of a principal has ended. */
+  readonly onUnpaired: (principalId: string) => void;
   /** Key of the digests of pairing codes. */
   readonly pairingKey: Buffer;
 }
@@ -328,8 +330,9 @@ export function createMessages(deps: MessagesDeps) {
     },
     'channels.unpair': async ({ pairingId }, call) => {
       const audit = auditRow(call, clock.now(), { actionType: 'channels.unpair', classification: 'security', target: pairingId });
-      await db.write(removePairing, { id: pairingId, instances: deps.instancesFor(call), audit });
+      const row = await db.write(removePairing, { id: pairingId, instances: deps.instancesFor(call), audit });
       announceAudit(bus, audit);
+      if (row.codeMac === null) deps.onUnpaired(principalOf(row, row));
       return { pairingId, removed: true };
     },
   };

@@ -198,7 +198,8 @@ export function createRunMessage(deps: RunMessageDeps): {
     async run(item, signal) {
       const work = MessageWork().parse(item.payload);
       const { id: workId, owner, fence } = item;
-      if (!item.resumed && !(await mayStill(work))) {
+      const hasBegun = item.resumed || item.waiting?.hasAsked === true;
+      if (!hasBegun && !(await mayStill(work))) {
         await giveUp(item, work, 'not_allowed', 'its sender may not write any more, or the channel was disabled');
         return 'settled';
       }
