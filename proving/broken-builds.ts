@@ -111,7 +111,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'channel-author-approves': () =>
     wrongOf(
       proveChannelAuthority({ places: ['a paired person, directly'], acts: ['a job'], broken: 'channel-author-approves' }),
-      /was decided by somebody who may not/,
+      /was decided by Ada/,
     ),
   'channel-connects-at-once': () => wrongOf(proveAway({ as: 'refused', broken: 'channel-connects-at-once' }), /times in an hour/),
   'channel-forgets-events': () =>

@@ -10,7 +10,7 @@ test('over a channel, owners act, an owner decides about what others ask for, an
       'anybody in a group',
       'somebody unknown, directly',
     ],
-    acts: ['a job', 'a message to somebody else', 'another agent'],
+    acts: ['a job', 'another agent'],
   });
-  expect(report).toEqual({ cells: { done: 4, refused: 4, unseen: 3, asks: 2, 'asks in vain': 2 }, tries: 2, wrong: [] });
+  expect(report).toEqual({ cells: { done: 5, refused: 2, unseen: 2, asks: 4 }, tries: 10, wrong: [] });
 }, 180_000);

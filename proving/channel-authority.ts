@@ -76,7 +76,7 @@ export async function proveChannelAuthority(options: AuthorityOptions = {}): Pro
     played.flatMap(({ group, from, other }) => (group === undefined ? [] : [[group, other === undefined ? [from] : [from, other]]])),
   );
   await using world = await startWorld({ broken, owners, groups, patienceMs });
-  for (const one of paired) if (played.some(({ from }) => from === one)) await world.pair(one);
+  for (const one of paired) if (one === amy || played.some(({ from }) => from === one)) await world.pair(one);
   for (const { bot, group, other: from } of played)
     if (from !== undefined) {
       world.say({ bot, group, from }, 'hello there');
@@ -91,12 +91,17 @@ export async function proveChannelAuthority(options: AuthorityOptions = {}): Pro
       const cell = `${place.name}: ${act.name}`;
       const expected = expectedOf(place, act);
       try {
-        const { verdict, findings, tried, result } = await play(world, place, act, nonceOf([places.indexOf(place), index]));
+        const mark = nonceOf([places.indexOf(place), index]);
+        const { verdict, findings, tried, result } = await play(world, place, act, mark);
         tries += tried;
         cells[verdict] = (cells[verdict] ?? 0) + 1;
         if (verdict !== expected) wrong.push(`${cell}: ${verdict}, expected ${expected}; the agent was told: ${result}`);
         wrong.push(...findings.map((finding) => `${cell}: ${finding}`));
         progress?.(`${cell}: ${verdict}`);
+        if (act.effect !== 'job' || (verdict !== 'done' && verdict !== 'asks')) continue;
+        const later = await runJob(world, place, mark);
+        if (later !== expected) wrong.push(`${place.name}: the command of a job, when it runs: ${later}, expected ${expected}`);
+        cells[later] = (cells[later] ?? 0) + 1;
       } catch (error) {
         wrong.push(`${cell}: ${String(error)}`);
       }
@@ -113,11 +118,45 @@ function expectedOf({ voice, chooses }: Place, { expected }: Act): Verdict | 'un
   return expected === 'choice' ? (chooses === true ? 'done' : 'refused') : expected[voice];
 }
 
+/** Runs a job, whose turn makes a command: it has no more authority than the words that the job is made of. */
+async function runJob(world: World, place: Place, mark: string): Promise<Verdict> {
+  await world.call('cron.run', { jobName: mark, mode: 'force' });
+  const hasRun = () => world.model.results.has(`exec ${mark}`);
+  await world.wait(async () => hasRun() || (await world.requestOf(place, mark)) !== undefined, 'a job did not run');
+  const requestId = await world.requestOf(place, mark);
+  const isDone = () => world.isDone({ effect: 'file' }, mark, place);
+  if (requestId === undefined) return (await isDone()) ? 'done' : 'refused';
+  const early = await isDone();
+  await world.call('admin.approval.resolve', { requestId, approved: true });
+  await world.wait(async () => hasRun(), 'a job did not end after the decision');
+  return early ? 'done' : (await isDone()) ? 'asks' : 'asks in vain';
+}
+
 interface Played {
   readonly verdict: Verdict | 'unseen';
   readonly findings: readonly string[];
   readonly tried: number;
   readonly result?: string | undefined;
+}
+
+/** Returns who may not decide about a request of a place, and whether it is a command when they try. */
+function othersAt({ bot, from, group, owner, other }: Place): readonly (readonly [Speech, isCommand: boolean])[] {
+  const elsewhere: readonly (readonly [Speech, boolean])[] = [
+    // The code is of another chat.
+    [{ bot: 'gate', from: ora }, true],
+    [{ bot: 'gate', from: amy }, true],
+    [{ bot: 'open', from: person('Tess') }, true],
+  ];
+  const own: readonly (readonly [Speech, boolean])[] =
+    owner === undefined ? [[{ bot, group, from }, true]] : [[{ bot, group, from: owner, isForwarded: true }, false]];
+  const there: readonly (readonly [Speech, boolean])[] =
+    other === undefined
+      ? []
+      : [
+          [{ bot, group, from: other }, true],
+          [{ bot, group, from: ownerBot }, false],
+        ];
+  return [...elsewhere, ...own, ...there];
 }
 
 /** Has an act asked for, and decides about it when it waits for that. */
@@ -149,10 +188,10 @@ async function play(world: World, place: Place, act: Act, mark_: string): Promis
   const code = world.codeOf(request);
   const isPending = async () => (await requestOf()) === request;
   if (await isDone()) findings.push('had its effect before anybody decided');
-  const others = act.isTried === true ? [...(owner === undefined ? [place.from] : []), ...(other === undefined ? [] : [other])] : [];
-  for (const from of others) {
-    await world.command({ bot, group, from }, `/approve ${code}`);
-    if (!(await isPending()) || (await isDone())) findings.push('was decided by somebody who may not');
+  const others = act.isTried === true ? othersAt(place) : [];
+  for (const [speech, isCommand] of others) {
+    await world.command(speech, `/approve ${code}`, isCommand);
+    if (!(await isPending()) || (await isDone())) findings.push(`was decided by ${speech.from.first_name}, who may not`);
   }
   if (owner === undefined && world.said(place).some((text) => text.includes(code))) findings.push('showed its code to somebody who may not decide');
   const approved = typeof act.expected === 'string' || act.expected.outside !== 'denied';

@@ -68,7 +68,7 @@ export const acts: readonly Act[] = [
         action: 'add',
         name: mark,
         schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' },
-        payload: { kind: 'agent_turn', message: 'Look after it' },
+        payload: { kind: 'agent_turn', message: askForCall('exec', touch(mark)) },
         tell: 'conversation',
       }),
   },

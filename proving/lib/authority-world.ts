@@ -233,14 +233,14 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
       return requests.find(({ params, conversationRef }) => conversationRef === ref || JSON.stringify(params).includes(mark))?.requestId;
     },
     codeOf: (requestId: string) => codeOf(codes, requestId),
-    /** Says a command, and waits until it is taken in and, where it is answered, carried out. */
-    async command(speech: Speech, text: string): Promise<void> {
+    /** Says a command, and waits until it is taken in and, where it is one for the speaker, carried out. */
+    async command(speech: Speech, text: string, isCommand = true): Promise<void> {
       const before = (await rowsOf(speech, text)).length;
       say(speech, text);
       await wait(async () => {
         if (wires[speech.bot].pending().length > 0) return false;
         const found = await rowsOf(speech, text);
-        return found.length === before || found.every((row) => row.verdict !== 'turn' || hasEnded(row));
+        return !isCommand || found.length === before || found.every((row) => row.verdict !== 'turn' || hasEnded(row));
       }, `not carried out: ${text}`);
     },
     async unpair({ id }: TelegramPerson): Promise<void> {
