@@ -171,11 +171,13 @@ describe('tool calls of a step', () => {
       tool('a', throws(new AppError('not_found', 'No file of that name'))),
       tool('b', throws(new Error('ENOENT /root/.ssh/id_rsa'))),
       tool('c', throws(new AppError('internal', '/root/.ssh'))),
+      tool('d', throws(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }))),
     ]);
-    expect(await run(['a'], ['b'], ['c'])).toMatchObject([
+    expect(await run(['a'], ['b'], ['c'], ['d'])).toMatchObject([
       { isError: true, content: 'No file of that name' },
       { isError: true, content: 'The tool "b" failed' },
       { isError: true, content: 'The tool "c" failed' },
+      { isError: true, content: expect.stringMatching(/^The disk is full/) },
     ]);
   });
 

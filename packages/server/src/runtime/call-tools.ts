@@ -1,4 +1,4 @@
-import { AppError } from '../kernel/app-error.ts';
+import { toAppError } from '../kernel/app-error.ts';
 import { parseJson } from '../kernel/json.ts';
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
 import { deferredBy, discoverToolName } from './discovery.ts';
@@ -190,7 +190,7 @@ async function resultOf(
     else shown = result.content;
     return result;
   } catch (error) {
-    traced?.was('error', error instanceof AppError ? error.code : 'internal');
+    traced?.was('error', toAppError(error).code);
     return failed(error);
   } finally {
     finished?.finish(outcome, shown);
@@ -238,7 +238,8 @@ function isWithoutEffect(tool: Tool, args: unknown): boolean {
 
 function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unknown): ToolResult {
   // Only the message of an AppError is meant for others.
-  if (error instanceof AppError && error.code !== 'internal') return { ...failure(error.message), traced: { errorKind: error.code } };
+  const { code, message } = toAppError(error);
+  if (code !== 'internal') return { ...failure(message), traced: { errorKind: code } };
   deps.log.error({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, error }, 'tool failed');
   return { ...failure(`The tool "${tool.name}" failed`), traced: { errorKind: 'internal' } };
 }

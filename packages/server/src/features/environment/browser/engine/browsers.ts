@@ -1,8 +1,9 @@
 import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
-import { AppError } from '../../../../kernel/app-error.ts';
+import { AppError, toAppError } from '../../../../kernel/app-error.ts';
 import type { DialRules } from '../../../../kernel/checked-dial.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
+import { freeSpaceOf } from '../../../../kernel/disk-space.ts';
 import type { FindProgram } from '../../../../kernel/find-program.ts';
 import { type GuardedProxy, openGuardedProxy } from '../../../../kernel/guarded-proxy.ts';
 import { type Jail, refuseWithout } from '../../../../kernel/jail.ts';
@@ -13,7 +14,7 @@ import type { FileTaints, WorkspaceCapacity } from '../../workspace/api.ts';
 import type { Browsers, Downloaded } from '../api.ts';
 import type { BrowserConfig } from '../config.ts';
 import { chromiumSpec, findBrowser } from './chromium.ts';
-import { RunningBrowser } from './session.ts';
+import { type FinishedDownload, RunningBrowser } from './session.ts';
 
 /** Cookies and storage of agents between two browsers, as JSON. */
 export interface Profiles {
@@ -229,9 +230,10 @@ export class BrowserPool implements Browsers, AsyncDisposable {
     return await openGuardedProxy(`/proc/self/fd/${handle.fd}/proxy.sock`, this.#deps.dial);
   }
 
-  async #keep(agentId: string, { name, path }: { readonly name: string; readonly path: string }, workspaceDir: string): Promise<Downloaded> {
+  async #keep(agentId: string, { name, path }: FinishedDownload, workspaceDir: string): Promise<Downloaded> {
     const { config, capacity, taints } = this.#deps;
     const plain = fileNameOf(name);
+    if (path === undefined) return { name: plain, bytes: 0, error: await this.#whyUnfinished() };
     try {
       const { size } = await stat(path);
       if (size > config.current.maxDownloadBytes)
@@ -244,10 +246,17 @@ export class BrowserPool implements Browsers, AsyncDisposable {
       await writeFileInside(workspaceDir, kept, bytes, { maxBytes: config.current.maxDownloadBytes });
       return { name: plain, path: kept, bytes: bytes.byteLength };
     } catch (error) {
-      return { name: plain, bytes: 0, error: error instanceof AppError ? error.message : 'it could not be stored' };
+      const { code, message } = toAppError(error);
+      return { name: plain, bytes: 0, error: code === 'internal' ? 'it could not be stored' : message };
     } finally {
       await rm(path, { force: true }).catch(() => {});
     }
+  }
+
+  /** Chromium has one word for all reasons: "canceled". */
+  async #whyUnfinished(): Promise<string> {
+    const { bytes } = await freeSpaceOf(this.#deps.dir);
+    return `The download did not finish: its server or the page ended it, it is too large (browser.maxDownloadBytes), or the disk is too full, where ${(bytes / 1e6).toFixed(1)} MB are free`;
   }
 
   /** A page must not replace a file by naming a download like it. */

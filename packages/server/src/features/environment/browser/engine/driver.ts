@@ -372,14 +372,9 @@ export class Driver {
     this.#active += 1;
     this.#downloads += 1;
     this.#post({ kind: 'downloading' });
-    try {
-      const path = await download.path();
-      this.#post({ kind: 'download', name, path, error: undefined });
-    } catch (error) {
-      this.#post({ kind: 'download', name, path: undefined, error: sentenceOf(error) });
-    } finally {
-      this.#active -= 1;
-    }
+    const path = await download.path().catch(() => undefined);
+    this.#active -= 1;
+    this.#post({ kind: 'download', name, path });
   }
 
   /** Runs a step until it is done, a dialog appears or the page crashes. A failed step is a result. */

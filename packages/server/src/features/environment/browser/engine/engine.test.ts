@@ -17,7 +17,7 @@ const form = `<title>Form</title><h1>Order</h1>
 <label>Size <select name="size"><option>small</option><option>large</option></select></label>
 <label>File <input type="file" name="file"></label><button>Send</button></form>
 <button onclick="document.title=confirm('Sure?')?'yes':'no'">Ask</button>
-<a href="/download">Get</a><a href="/done" target="_blank">New tab</a>
+<a href="/download">Get</a><a href="/cut">Break off</a><a href="/done" target="_blank">New tab</a>
 <iframe srcdoc="<button onclick='parent.document.title=&quot;framed&quot;'>Inside</button>"></iframe>
 <div id="host"></div><script>
 const root = document.getElementById('host').attachShadow({mode:'open'});
@@ -50,6 +50,8 @@ describe.skipIf(missing.length > 0)(
     let pages: Awaited<ReturnType<typeof servePages>>;
     let browsers: Awaited<ReturnType<typeof openBrowsers>>;
     let session: RunningBrowser;
+    /** Whether the disk of the workspace is full. */
+    let isFull = false;
     const act = (request: BrowserAct, tabId?: string) => session.act(tabId, request, browsers.context);
     const visit = (path: string) => session.navigate(undefined, pages.url(path), never);
     async function refOf(name: string, tabId?: string): Promise<string> {
@@ -70,6 +72,10 @@ describe.skipIf(missing.length > 0)(
           void response
             .writeHead(200, { 'content-type': 'application/octet-stream', 'content-disposition': 'attachment; filename="../a b.bin"' })
             .end('12345'),
+        '/cut': (_, response) => {
+          response.writeHead(200, { 'content-disposition': 'attachment; filename="<cut>"', 'content-length': '99' }).write('12345');
+          setTimeout(() => response.destroy(), 50);
+        },
         '/loop': '<title>Loop</title><button onclick="for(;;);">Hang</button>',
         '/hungry': `<title>Hungry</title><button onclick="const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))">Eat</button>`,
         '/secret': '<title>In</title><label>Pass <input id="p"></label>',
@@ -79,6 +85,11 @@ describe.skipIf(missing.length > 0)(
       browsers = await openBrowsers({
         dial: pages.dial,
         config: { maxTabs: 3, secrets: { SHOP: { origins: [pages.url('')] }, BANK: { origins: [pages.url('')] } }, timeoutMs: 4_000 },
+        capacity: {
+          async assertCapacity() {
+            if (isFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+          },
+        },
         secret: (name) => ({ SHOP: 'hunter2+hunter2', BANK: 'Wxyzab7+Wxyzab7' })[name],
       });
       mkdirSync(browsers.context.workspaceDir, { recursive: true });
@@ -138,7 +149,15 @@ describe.skipIf(missing.length > 0)(
       expect(downloads).toEqual([{ name: '_a b.bin', path: 'downloads/_a b.bin', bytes: 5 }]);
       expect((await act({ kind: 'click', ref: get })).downloads?.[0]?.path).toBe('downloads/_a b-2.bin');
       expect(readFileSync(join(browsers.context.workspaceDir, 'downloads/_a b.bin'), 'utf8')).toBe('12345');
-      // As on a full disk: the file cannot be written.
+      isFull = true;
+      expect((await act({ kind: 'click', ref: get })).downloads).toEqual([
+        { name: '_a b.bin', bytes: 0, error: expect.stringMatching(/^The disk is full/) },
+      ]);
+      isFull = false;
+      expect((await act({ kind: 'click', ref: await refOf('Break off') })).downloads).toEqual([
+        { name: '_cut_', bytes: 0, error: expect.stringMatching(/did not finish.* [\d.]+ MB are free/) },
+      ]);
+      // Something else has the name of the folder.
       renameSync(join(browsers.context.workspaceDir, 'downloads'), join(browsers.context.workspaceDir, 'away'));
       writeFileSync(join(browsers.context.workspaceDir, 'downloads'), '');
       expect(await act({ kind: 'click', ref: get })).toMatchObject({

@@ -60,5 +60,5 @@ export type FromThread =
   | { readonly kind: 'read'; readonly bytes: number }
   | { readonly kind: 'answer'; readonly id: number; readonly result: unknown }
   | { readonly kind: 'error'; readonly id: number; readonly code: string; readonly message: string; readonly param?: string }
-  | { readonly kind: 'download'; readonly name: string; readonly path: string | undefined; readonly error: string | undefined }
+  | { readonly kind: 'download'; readonly name: string; readonly path: string | undefined }
   | { readonly kind: 'downloading' };

@@ -10,6 +10,12 @@ import type { BrowserConfig } from '../config.ts';
 import type { DriverOptions, RequestName, Requests, Step } from './protocol.ts';
 import { type Answer, BrowserThread } from './thread.ts';
 
+export interface FinishedDownload {
+  readonly name: string;
+  /** Undefined when it did not finish. */
+  readonly path: string | undefined;
+}
+
 export interface SessionDeps {
   /** Programs run in real time, whatever clock the rest uses. */
   readonly processClock: Clock;
@@ -19,7 +25,7 @@ export interface SessionDeps {
   readonly secret: (name: string) => string | undefined;
   readonly isInternal: (path: string) => boolean;
   /** Moves a finished download into the workspace; returns what became of it. */
-  readonly keep: (download: { readonly name: string; readonly path: string }, workspaceDir: string) => Promise<Downloaded>;
+  readonly keep: (download: FinishedDownload, workspaceDir: string) => Promise<Downloaded>;
   /** Called after steps that may have changed cookies or storage. */
   readonly changed: (session: RunningBrowser) => void;
 }
@@ -57,7 +63,7 @@ export class RunningBrowser implements BrowserSession {
   #users = 0;
   #heldUntil = -Infinity;
   #downloading = 0;
-  #finished: { readonly name: string; readonly path: string | undefined; readonly error: string | undefined }[] = [];
+  #finished: FinishedDownload[] = [];
   #endedBecause: string | undefined;
   #isOver = false;
 
@@ -289,8 +295,7 @@ export class RunningBrowser implements BrowserSession {
     while (this.#downloading > 0 && clock.monotonic() < until) await sleep(clock, 50);
     const finished = this.#finished.splice(0);
     const kept: Downloaded[] = [];
-    for (const { name, path, error } of finished)
-      kept.push(path === undefined ? { name, bytes: 0, error: error ?? 'it was stopped' } : await this.#deps.keep({ name, path }, workspaceDir));
+    for (const download of finished) kept.push(await this.#deps.keep(download, workspaceDir));
     return kept;
   }
 }

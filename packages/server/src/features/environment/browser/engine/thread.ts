@@ -15,7 +15,7 @@ const maxUnsentBytes = 64 * 1024 * 1024;
 
 interface ThreadEvents {
   downloading(): void;
-  downloaded(download: { readonly name: string; readonly path: string | undefined; readonly error: string | undefined }): void;
+  downloaded(download: { readonly name: string; readonly path: string | undefined }): void;
 }
 
 /** The thread that drives a browser through its pipe. */
