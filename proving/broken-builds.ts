@@ -11,6 +11,7 @@ import { proveDoctorRuns } from './doctor-runs.ts';
 import { proveResetRace } from './e19-reset-race.ts';
 import { proveArrivalOrder } from './e21-arrival-order.ts';
 import { proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
+import { proveFullMediaDisk } from './full-disk-media.ts';
 import { proveHammer } from './hammer.ts';
 import { killedOn } from './killed-channels.ts';
 import { proveAckedSurvives } from './r1-acked-survives.ts';
@@ -245,6 +246,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'unlocked-boot': (seed) => proveHammered('unlocked-boot', seed, ['boots'], /which was claimed after/),
   'unlocked-claims': (seed) => proveHammered('unlocked-claims', seed, ['claims', 'take-overs'], /at the same fence|instead of 1/),
   'unlocked-fence': (seed) => proveHammered('unlocked-fence', seed, ['slow owners'], /was taken over, and then/),
+  'unnamed-full-disk': () => wrongOf(proveFullMediaDisk({ filesOnly: true, broken: 'unnamed-full-disk' }), /on a full disk/),
   'unnoted-calls': () => wrongOf(proveKilledBooks({ broken: 'unnoted-calls' }), /^after the kills/),
   'unsigned-timestamp-trust': async (seed) => (await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' })).unalarmed,
   'wait-as-attempt': () => wrongOf(proveOutage({ ...fewJobs, broken: 'wait-as-attempt' })),

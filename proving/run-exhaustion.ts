@@ -1,4 +1,5 @@
 import { containersMissing, proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
+import { mediaDiskMissing, proveFullMediaDisk } from './full-disk-media.ts';
 import { printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { proveReplacedData } from './replaced-data.ts';
 import { proveReplacedProgram } from './replaced-program.ts';
@@ -77,6 +78,23 @@ export function exhaustionProofs(_options: ProofOptions): Proofs {
         promise,
         figure: `${wrong.length} wrong`,
         caught: `a full disk goes unnoticed: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'disk-media'() {
+      const promise =
+        'On a full disk downloads, pictures, PDF files, recordings of browsers, speech, images, uploads and knowledge folders name the cause, lose nothing acknowledged, leave nothing cut off, and work again when space is free';
+      const missing = mediaDiskMissing();
+      if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
+      const whole = await proveFullMediaDisk({ filesOnly: false });
+      const files = await proveFullMediaDisk({ filesOnly: true });
+      const wrong = [...whole.wrong, ...files.wrong];
+      printFindings(wrong);
+      const broken = await proveFullMediaDisk({ filesOnly: true, broken: 'unnamed-full-disk' });
+      return {
+        promise,
+        figure: `${whole.acked + files.acked} files acknowledged, ${whole.refused + files.refused} attempts refused with the cause, with the databases on the full disk and on another one: ${wrong.length} wrong`,
+        caught: `a full disk taken for a defect: ${broken.wrong.length} wrong`,
         good: wrong.length === 0 && broken.wrong.length > 0,
       };
     },

@@ -179,7 +179,8 @@ async function made(file: string): Promise<boolean> {
   }
 }
 
-async function fill(dir: string): Promise<void> {
+/** Uses up all space of the disk of a folder, by its file `filler`. */
+export async function fill(dir: string): Promise<void> {
   await using file = await open(join(dir, 'filler'), 'a');
   for (const bytes of [65_536, 4096, 1]) {
     try {
