@@ -137,7 +137,7 @@ export const TtsConfig = once(() =>
       .describe(
         'Which answers in chats are spoken: `always`; `voice_reply` (or `inbound`) those to voice notes; `tagged` those with a directive `[[tts]]`; `never` (or `off`) none.',
       ),
-    voice: z.string().min(1).max(100).default('alloy').describe('A voice of the provider.'),
+    voice: z.string().min(1).max(100).default('alloy').describe('A voice of the provider; a voice of OpenAI means the usual one of another vendor.'),
     format: z.enum(speechFormats).optional().describe('The channel decides otherwise: Opus for voice notes, MP3 elsewhere.'),
     maxTextLength: z.int().min(100).max(5000).default(4096).describe('Characters that are spoken; longer texts are refused.'),
     timeoutMs: timeoutMs(60_000),

@@ -15,7 +15,7 @@ import { ImageQuota } from './pictures/image-quota.ts';
 import { type Answered, ProviderChain } from './providers/chain.ts';
 import { keepWhileEqual, type Provider, type ProviderEntry, type ResolveDeps, resolveProviders } from './providers/entry.ts';
 import { type ImageEntry, imageVendors } from './providers/image-vendors.ts';
-import { type SpeechEntry, speechVendors } from './providers/speech-vendors.ts';
+import { type SpeechEntry, speechVendors, voiceOf } from './providers/speech-vendors.ts';
 import { type TranscriptionEntry, transcriptionVendors } from './providers/transcription-vendors.ts';
 import { type VideoEntry, videoVendors } from './providers/video-vendors.ts';
 import { sniff, sniffAs } from './sniff.ts';
@@ -186,9 +186,8 @@ export function createEngine(deps: EngineDeps) {
           providers: resolved().speech,
           mostNano: priceOf,
           async ask(one) {
-            const row = speechVendors[one.entry.type];
-            const voice = named ?? one.entry.voice ?? row.voice ?? tts.voice;
-            const sound = await row.speak(one, { ...spoken, voice }, programs.speak);
+            const voice = voiceOf(one, named, tts.voice);
+            const sound = await speechVendors[one.entry.type].speak(one, { ...spoken, voice }, programs.speak);
             return { value: await checkSound(one.name, sound.bytes), costNano: priceOf(one) };
           },
         },

@@ -12,6 +12,7 @@ import type { ForAgent, ImageOf } from './api.ts';
 import type { MultimodalConfig } from './config.ts';
 import type { Engine } from './engine.ts';
 import { isVisionAllowed } from './pictures/scope-rules.ts';
+import { voiceOf } from './providers/speech-vendors.ts';
 import type { Sources } from './sources.ts';
 import type { SpeechFiles } from './speech/speech-files.ts';
 import type { Vision } from './pictures/vision.ts';
@@ -135,7 +136,7 @@ export function createMethods(deps: MethodsDeps): MultimodalMethods {
             ? null
             : {
                 provider: voice.name,
-                voice: voice.entry.voice ?? tts.voice,
+                voice: voiceOf(voice, undefined, tts.voice),
                 format: tts.format ?? null,
                 autoMode: tts.autoMode,
                 fallback: fallback(speech),

@@ -397,6 +397,11 @@ describe('tts', () => {
       json: { text: 'Hello', model_id: 'eleven_multilingual_v2' },
     });
     expect(fake.requests[0]?.headers['xi-api-key']).toBe('key-of-eleven');
+    expect((await own.client.call('media.providers', {})).tts).toMatchObject({ voice: '21m00Tcm4TlvDq8ikWAM' });
+    // Clients of OpenAI have to name one of its voices.
+    await own.client.call('media.test.tts', { text: 'Hello', voice: 'nova' });
+    await own.client.call('media.test.tts', { text: 'Hello', voice: 'my-voice' });
+    expect(fake.requests.slice(1).map(({ path }) => path.split(/[/?]/)[3])).toEqual(['21m00Tcm4TlvDq8ikWAM', 'my-voice']);
     // Clients repeat what was not available.
     fake.queue(...Array.from({ length: 4 }, () => ({ bytes: Buffer.from('<html>Sign in</html>') })));
     await expect(own.client.call('media.test.tts', { text: 'Hello' })).rejects.toMatchObject({

@@ -26,7 +26,7 @@ export type SpeakHere = (spoken: Spoken) => Promise<Buffer>;
 export interface SpeechVendor extends VendorRow {
   /** US dollars per million characters, by model; one price when it is a number. */
   readonly prices: Readonly<Record<string, number>>;
-  /** Voice where `tts.voice` is none of this vendor's. */
+  /** Its usual voice, when it has other voices than OpenAI. */
   readonly voice?: string;
   readonly maxCharacters: number;
   readonly speak: (provider: Provider<SpeechEntry>, spoken: Spoken, speakHere: SpeakHere) => Promise<Sound>;
@@ -93,3 +93,27 @@ export const speechVendors: Readonly<Record<SpeechEntry['type'], SpeechVendor>> 
   },
   'openai-compatible': { keyEnv: [], model: '', prices: {}, keyless: true, maxCharacters: 5000, speak: speakByOpenAi },
 };
+
+/** Clients of OpenAI have to name a voice, and the configuration has one of these by default: to another vendor they mean any voice. */
+const openAiVoices: ReadonlySet<string> = new Set([
+  'alloy',
+  'ash',
+  'ballad',
+  'cedar',
+  'coral',
+  'echo',
+  'fable',
+  'marin',
+  'nova',
+  'onyx',
+  'sage',
+  'shimmer',
+  'verse',
+]);
+
+/** Returns the voice in which a provider speaks: the one that a call names, that of its entry, or `tts.voice`. */
+export function voiceOf({ entry }: Pick<Provider<SpeechEntry>, 'entry'>, named: string | undefined, configured: string): string {
+  const { voice } = speechVendors[entry.type];
+  const fits = (one: string | undefined) => one !== undefined && (voice === undefined || !openAiVoices.has(one));
+  return [named, entry.voice, configured].find(fits) ?? voice ?? configured;
+}
