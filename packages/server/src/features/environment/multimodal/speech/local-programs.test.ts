@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../kernel/clock.ts';
@@ -33,6 +37,25 @@ describe.skipIf(missing.length > 0)(`espeak-ng and ffmpeg in the jail${missing.l
       expect((await sniff(sound))?.mimeType).toBe(mimeType);
       expect(sound.length).toBeLessThan(wav.length / 3);
       if (format === 'opus') expect(Math.abs(estimateSeconds(sound, mimeType) - seconds)).toBeLessThan(0.1);
+    }
+  });
+
+  test('make videos whose kind and length are read', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-video-'));
+    try {
+      for (const [name, mimeType] of [
+        ['film.mp4', 'video/mp4'],
+        ['film.webm', 'video/webm'],
+      ] as const) {
+        const file = join(folder, name);
+        execFileSync('ffmpeg', ['-loglevel', 'error', '-f', 'lavfi', '-i', 'testsrc=size=128x96:rate=10:duration=2', file]);
+        const film = readFileSync(file);
+        expect((await sniff(film))?.mimeType).toBe(mimeType);
+        if (name === 'film.mp4') expect(estimateSeconds(film, mimeType)).toBe(2);
+        else expect(estimateSeconds(film, mimeType)).toBeGreaterThanOrEqual(2);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
     }
   });
 
