@@ -3,9 +3,10 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findingsInBothSchemes } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
-import { logInTo } from './lib/dashboard.ts';
+import { logInTo, openPage } from './lib/dashboard.ts';
 import { longestTask } from './lib/main-thread.ts';
 import { type Product, startProduct } from './lib/product.ts';
+import { findCommand } from '../tools/system-packages.mjs';
 
 const rich = [
   'A formula: $e^{i\\pi} + 1 = 0$, which costs $5 and $6.\n\n$$\n\\int_0^1 x^2 \\, dx = \\frac{1}{3}\n$$\n\n',
@@ -356,6 +357,27 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await page.reload();
     await whole();
     for (const count of [mostWritten, await most()]) expect(count).toBeLessThan(150);
+  });
+
+  test.skipIf(findCommand('bwrap') === undefined)('a terminal session of an agent is watched and typed into', async () => {
+    product.provider.queue({ toolCalls: [call('open', 'terminal', { action: 'open', argv: ['cat'] })] }, { text: 'It is open.' });
+    await using session = await logIn();
+    const { page, complaints } = session;
+    await openPage(page, 'Runs');
+    await product.call('agent.execute', { message: 'Open a terminal', sessionKey: 'terminal:desk' });
+    const background = page.getByRole('region', { name: 'In the background' });
+    await background.getByRole('button', { name: 'Watch cat' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Terminal: cat' });
+    await dialog.getByRole('textbox', { name: 'Type into the terminal' }).click();
+    await page.keyboard.type('typed by hand');
+    await page.keyboard.press('Enter');
+    // The terminal shows what is typed, and the program repeats it.
+    await expect.poll(() => dialog.locator('.terminal-row', { hasText: 'typed by hand' }).count()).toBe(2);
+    await dialog.getByRole('button', { name: 'Ctrl+C' }).click();
+    await dialog.getByText('The session has ended.').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await background.waitFor({ state: 'detached' });
+    expect(complaints.filter((one) => !one.includes('404'))).toEqual([]);
   });
 
   test('has no serious accessibility findings, and coloured code causes no long task', async () => {

@@ -11,9 +11,13 @@ import { TerminalDialog } from './terminal-dialog.tsx';
 export function BackgroundList({ onDone, onError }: { readonly onDone: (text: string) => void; readonly onError: (error: unknown) => void }) {
   const { client } = useSession();
   const { busy, run } = useAction();
-  const { data, reload } = useLoad(['background.list'], (signal) => client.call('background.list', {}, { signal }));
+  const { data, reload } = useLoad(['background.list'], (signal) => client.call('background.list', {}, { signal }), {
+    changedBy: ['tool:finished', 'background_task:', 'terminal.'],
+    settleMs: 2_000,
+  });
   const [watched, setWatched] = useState<{ readonly id: string; readonly description: string }>();
-  if (data === undefined || data.total === 0) return null;
+  // The last screen of a session stays until its window is closed.
+  if (data === undefined || (data.total === 0 && watched === undefined)) return null;
   const stop = async (id: string, description: string): Promise<void> => {
     onError(undefined);
     await client.call('background.stop', { id }).then(() => onDone(t('Stopped {description}.', { description })), onError);
@@ -51,7 +55,11 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (text: st
         <TerminalDialog
           id={watched.id}
           title={t('Terminal: {description}', { description: watched.description })}
-          onClose={() => setWatched(undefined)}
+          onClose={() => {
+            setWatched(undefined);
+            // A session that its program ended is in no event.
+            reload();
+          }}
         />
       )}
     </section>
