@@ -43,6 +43,18 @@ from.oninput = () => {
 };
 </script>`;
 
+/** Notes what is done to it. */
+const kinds = `<title>Kinds</title><button id="button">Push</button><input aria-label="Field"><select aria-label="Size"><option>small<option>large</select>
+<div role="button" aria-label="Piece" draggable="true">piece</div><div role="button" aria-label="Place">place</div><p id="late">soon</p>
+<p style="margin-top:2000px"><button>Below</button></p><script>
+const done = [];
+for (const type of ['dblclick', 'contextmenu', 'mouseover', 'drop', 'change', 'keydown'])
+  addEventListener(type, (event) => { done.push(type + ' ' + (event.key ?? event.target.value ?? event.target.ariaLabel ?? '')); event.preventDefault(); });
+addEventListener('dragover', (event) => event.preventDefault());
+addEventListener('resize', () => done.push('resize ' + innerWidth + 'x' + innerHeight));
+button.onclick = (event) => { done.push('click ' + event.shiftKey); setTimeout(() => { late.textContent = 'there'; location.hash = 'late' }, 50) };
+</script>`;
+
 describe.skipIf(missing.length > 0)(
   `a browser of an agent${missing.length > 0 ? ` (skipped: ${missing.join(', ')} missing)` : ''}`,
   { timeout: 120_000 },
@@ -66,6 +78,7 @@ describe.skipIf(missing.length > 0)(
       pages = await servePages({
         '/': form,
         '/done': '<title>Done</title><p>Thank you',
+        '/kinds': kinds,
         '/private': (_, response) => void response.writeHead(302, { location: `http://router.internal:${pages.port}/` }).end(),
         '/slow': () => {},
         '/download': (_, response) =>
@@ -124,6 +137,50 @@ describe.skipIf(missing.length > 0)(
       const { url } = await session.snapshot(undefined, {}, never);
       expect(new URL(url).searchParams.toString()).toBe('name=Eve&pass=&gift=on&size=large&file=');
       expect(await act({ kind: 'click', ref: ref('Send'), timeoutMs: 500 })).toMatchObject({ ok: false, error: expect.stringContaining('snapshot') });
+    });
+
+    it('does every kind of step', async () => {
+      await visit('/done');
+      await visit('/kinds');
+      const { refs } = await session.snapshot(undefined, {}, never);
+      const ref = (name: string) => Object.entries(refs).find(([, each]) => each.name === name)?.[0] ?? '';
+      const value = async (expression: string) => (await act({ kind: 'evaluate', expression })).value;
+      const steps: readonly BrowserAct[] = [
+        { kind: 'click', ref: ref('Push'), modifiers: ['Shift'] },
+        { kind: 'wait', text: 'there', textGone: 'soon', selector: '#late', url: '#late', loadState: 'load' },
+        { kind: 'click', ref: ref('Piece'), doubleClick: true },
+        { kind: 'click', ref: ref('Place'), button: 'right' },
+        { kind: 'hover', ref: ref('Piece') },
+        { kind: 'drag', startRef: ref('Piece'), endRef: ref('Place') },
+        { kind: 'select', ref: ref('Size'), values: ['large'] },
+        { kind: 'type', ref: ref('Field'), text: 'ab', slowly: true, submit: true },
+        { kind: 'press', ref: ref('Field'), key: 'End' },
+        { kind: 'resize', width: 900, height: 700 },
+      ];
+      for (const step of steps) expect(await act(step)).toMatchObject({ ok: true, action: step.kind });
+      const done = (await value('done.join()')) ?? '';
+      for (const seen of [
+        ...['click true', 'dblclick Piece', 'contextmenu Place', 'mouseover Piece', 'drop Place', 'change large'],
+        ...['keydown a,keydown b,keydown Enter,', 'keydown End', 'resize 900x700'],
+      ])
+        expect(done).toContain(seen);
+      expect(await value('scrollY')).toBe('0');
+      await act({ kind: 'scroll', ref: ref('Below') });
+      const far = Number(await value('scrollY'));
+      expect(far).toBeGreaterThan(1000);
+      await act({ kind: 'scroll', dy: -500 });
+      await expect.poll(async () => Number(await value('scrollY'))).toBeLessThan(far);
+      for (const [kind, path] of [
+        ['reload', '/kinds#late'],
+        ['back', '/kinds'],
+        ['back', '/done'],
+        ['forward', '/kinds'],
+      ] as const)
+        expect(await act({ kind })).toMatchObject({ ok: true, url: pages.url(path) });
+      const { tabId } = await session.open(undefined, never);
+      expect(await act({ kind: 'close' }, tabId)).toMatchObject({ ok: true });
+      expect(await session.tabs()).toHaveLength(1);
+      await act({ kind: 'resize', width: 1280, height: 720 });
     });
 
     it('stops at a dialog until it is answered', async () => {
