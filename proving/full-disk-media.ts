@@ -45,7 +45,7 @@ export function mediaDiskMissing(): string | undefined {
   return mountMissing() ?? (missing.length === 0 ? undefined : `${missing.join(', ')} missing`);
 }
 
-/** With `filesOnly` the databases are on another disk. */
+/** Runs the proof; with `filesOnly` the databases are on another disk. */
 export async function proveFullMediaDisk(options: { readonly filesOnly: boolean; readonly broken?: string }): Promise<MediaDiskReport> {
   const dir = await makeHome();
   const home = join(dir, 'disk');

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { startBrowser } from '../e2e/lib/browser.ts';
 import { follow } from '../e2e/lib/dashboard.ts';
 import { askToWrite, startFilledProduct } from '../e2e/lib/filled-product.ts';
+import type { Product } from '../e2e/lib/product.ts';
 
 /** Takes the pictures of docs/pictures from the built daemon, in a real browser: `node tools/screenshots.ts [folder]`. */
 const folder = process.argv[2] ?? join(import.meta.dirname, '..', 'docs', 'pictures');
@@ -25,6 +26,16 @@ async function openChat(page: Page): Promise<void> {
   if (await show.isVisible()) await show.click();
   await page.getByRole('link', { name: 'What does a gateway do?' }).click();
   await page.getByText('as the answer is written').waitFor();
+}
+
+/** Has an agent open a Python on a terminal, and types into it. */
+async function openTerminal({ call, provider }: Product): Promise<void> {
+  await call('agents.create', { agentId: 'builder', config: { model: 'local/test-model', tools: { profile: 'coding' } } });
+  const args = { action: 'open', argv: ['python3', '-q'], pattern: '>>> $' };
+  provider.queue({ toolCalls: [{ id: 'terminal', name: 'terminal', arguments: JSON.stringify(args) }] }, { text: 'It is open.' });
+  await call('agent.execute', { agentId: 'builder', message: 'Start Python', sessionKey: 'ada:python' });
+  const { items } = (await call('background.list', {})) as { items: readonly { id: string; kind: string }[] };
+  await call('background.type', { id: items.find(({ kind }) => kind === 'terminal')?.id, text: '2 ** 100', keys: ['enter'] });
 }
 
 await mkdir(folder, { recursive: true });
@@ -88,6 +99,11 @@ for (const look of [
     await page.getByText('release-notes').first().waitFor();
     await take(page, 'skills');
     await page.getByRole('button', { name: 'Browser' }).click();
+    await page.getByRole('button', { name: 'Take over' }).click();
+    await page.getByText('Taken over').waitFor();
+    await page.getByRole('dialog').getByRole('img').waitFor();
+    await take(page, 'browser');
+    await page.getByRole('button', { name: 'Return to agent' }).click();
     await page.getByRole('button', { name: 'Recordings' }).click();
     await page.getByRole('dialog').getByRole('table').getByRole('button').first().click();
     await page.getByRole('dialog').getByRole('img').waitFor();
@@ -153,6 +169,11 @@ for (const look of [
     await page.getByRole('button', { name: 'Call', exact: true }).click();
     await page.getByRole('heading', { name: 'Result' }).waitFor();
     await take(page, 'explorer');
+    await openTerminal(product);
+    await open(page, 'Runs');
+    await page.getByRole('button', { name: 'Watch python3 -q' }).click();
+    await page.getByRole('dialog').getByText('1267650600228229401496703205376').waitFor();
+    await take(page, 'terminal');
   }
   await context.close();
 }

@@ -42,7 +42,7 @@ test('stops a process when its caller leaves', async () => {
   await expect(reading).rejects.toMatchObject({ code: 'cancelled' });
 });
 
-test.runIf(process.platform === 'linux')('the system ends a process that computes without end, also when the daemon was killed', async () => {
+test.runIf(process.platform === 'linux')('the system stops a process that computes without end, also when the daemon was killed', async () => {
   const limits = program('limits', `import { readFileSync } from 'node:fs'; process.send(readFileSync('/proc/self/limits', 'utf8'));`);
   const answer = await runInProcess({
     program: limits,

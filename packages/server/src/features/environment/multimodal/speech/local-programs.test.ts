@@ -48,7 +48,7 @@ describe.skipIf(missing.length > 0)(`espeak-ng and ffmpeg in the jail${missing.l
         ['film.webm', 'video/webm'],
       ] as const) {
         const file = join(folder, name);
-        execFileSync('ffmpeg', ['-loglevel', 'error', '-f', 'lavfi', '-i', 'testsrc=size=128x96:rate=10:duration=2', file]);
+        execFileSync(findProgram('ffmpeg') ?? '', ['-loglevel', 'error', '-f', 'lavfi', '-i', 'testsrc=size=128x96:rate=10:duration=2', file]);
         const film = readFileSync(file);
         expect((await sniff(film))?.mimeType).toBe(mimeType);
         if (name === 'film.mp4') expect(estimateSeconds(film, mimeType)).toBe(2);
