@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { AppError } from './app-error.ts';
 import type { Clock } from './clock.ts';
+import { missingPart } from './missing-part.ts';
 
 export interface ProcessTask {
   /** Calls `answerTask`. */
@@ -22,7 +24,8 @@ export interface ProcessTask {
 
 /**
  * Runs untrusted input through a separate process and returns its only message; the process is killed whatever happens. Unlike a thread it
- * returns all memory that it took. Fails with `payload_too_large` when it ends without an answer (it is out of memory), `timeout` and `cancelled`.
+ * returns all memory that it took. Fails with `payload_too_large` when it ends without an answer (it is out of memory), `timeout` and `cancelled`,
+ * and with `unavailable` when it cannot be started.
  */
 export async function runInProcess({ program, order, input, memoryMb, timeoutMs, clock, signal, subject }: ProcessTask): Promise<unknown> {
   if (signal.aborted) throw new AppError('cancelled', `${subject} was not read to its end`);
@@ -48,7 +51,13 @@ export async function runInProcess({ program, order, input, memoryMb, timeoutMs,
     outcome.reject(new AppError('unavailable', `${subject} was not read: its process could not be started`, { cause: error })),
   );
   // All that it sent was received before.
-  child.once('disconnect', () => outcome.reject(new AppError('payload_too_large', `${subject} is too large or too broken to be read`)));
+  child.once('disconnect', () =>
+    outcome.reject(
+      existsSync(program)
+        ? new AppError('payload_too_large', `${subject} is too large or too broken to be read`)
+        : new AppError('unavailable', missingPart),
+    ),
+  );
   // It may end before it has read everything.
   child.stdin?.on('error', () => {}).end(input);
   try {

@@ -67,7 +67,7 @@ test('a process that ends without an answer, or cannot be run, is an answer too'
   const { read } = createDocumentReader(createStepClock(), program('silent', ''));
   await expect(read(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
   const gone = createDocumentReader(createStepClock(), pathToFileURL(join(folder, 'gone.mjs')));
-  await expect(gone.read(request, call)).rejects.toMatchObject({ code: 'payload_too_large' });
+  await expect(gone.read(request, call)).rejects.toMatchObject({ code: 'unavailable', message: expect.stringContaining('file of the program') });
   // More than a pipe takes, which nobody reads.
   await expect(read({ ...request, bytes: Buffer.alloc(4_000_000) }, call)).rejects.toMatchObject({ code: 'payload_too_large' });
 });

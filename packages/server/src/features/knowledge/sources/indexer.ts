@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { errorCatalogue } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
@@ -32,7 +33,7 @@ export interface Indexed {
   readonly more: boolean;
 }
 
-/** How long a file of which pages are missing is not read again. */
+/** How long a file is not read again of which pages are missing, or which could not be read for a reason that may pass. */
 const unreadMs = 15 * 60_000;
 /** Stamp and digest of such a file: no file has them. */
 const unreadStamp = '';
@@ -99,7 +100,9 @@ export function createIndexer({ db, clock, documents, fetchPage, homeDir, putFil
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof AppError) || error.code === 'internal' || error.code === 'cancelled') throw error;
-      return { passages: [], problem: error.message.slice(0, 300), isWhole: true };
+      // What took too long would do so again, at the expense of all other files.
+      const isWhole = !errorCatalogue[error.code].retryable || error.code === 'timeout';
+      return { passages: [], problem: error.message.slice(0, 300), isWhole };
     }
   }
 

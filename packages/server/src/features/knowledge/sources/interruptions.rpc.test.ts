@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createStepClock, servePages, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, servePages, sql, startTestServer, type TestServer, tinyPng } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError } from '../../../kernel/app-error.ts';
 import { makeScannedPdf } from '../../environment/documents/testing/make-files.ts';
@@ -59,7 +59,7 @@ describe('a suspended agent', () => {
 describe('a scan', () => {
   test('that the budget did not allow is read when it does', async () => {
     const clock = createStepClock();
-    const scans = folder('scans', { 'a.pdf': makeScannedPdf(2, { width: 200, height: 300 }) });
+    const scans = folder('scans', { 'a.pdf': makeScannedPdf(2, { width: 200, height: 300 }), 'picture.pdf': tinyPng });
     await using server = await startTestServer({ ...seeing({ name: 'scans', folder: scans }, { perHourTokens: 1 }), clock });
     server.provider.setAnswer(() => ({ text: 'The lantern hangs in the tower.', usage: { input: 10, output: 10 } }));
     const ready = async (): Promise<void> => {
@@ -74,11 +74,13 @@ describe('a scan', () => {
         .not.toBe(before);
     };
     await ready();
-    expect(await sourceOf(server, 'scans')).toMatchObject({ files: 1, failed: [{ path: 'a.pdf', problem: expect.stringContaining('budget') }] });
+    const problem = expect.stringContaining('budget') as string;
+    const failed = ['a.pdf', 'picture.pdf'].map((path) => ({ path, problem }));
+    expect(await sourceOf(server, 'scans')).toMatchObject({ files: 2, failed });
     await server.client.call('agents.update', { agentId: 'reader', config: { budgets: { perHourTokens: 1_000_000 } } });
     await ready();
-    expect(await sourceOf(server, 'scans')).toMatchObject({ files: 1, failedCount: 0 });
-    expect(await found(server, 'reader', 'lantern tower')).toContain('a.pdf');
+    expect(await sourceOf(server, 'scans')).toMatchObject({ files: 2, failedCount: 0 });
+    expect(new Set(await found(server, 'reader', 'lantern tower'))).toEqual(new Set(['a.pdf', 'picture.pdf']));
     const asked = server.provider.requests.length;
     await ready();
     expect(server.provider.requests).toHaveLength(asked);
