@@ -1,5 +1,5 @@
 import { isLanguage, language, languageNames, setLanguage, t, tx } from './language.ts';
-import { Component, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
+import { Component, type ReactNode, Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { useSession } from './data/context.ts';
 import { useNotices } from './data/notices.ts';
 import { hasNoModel, stepNames, useFirstRun, useOffersFirstRun } from './data/first-run.ts';
@@ -38,11 +38,12 @@ import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
 import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
 import { type Shortcut, useShortcuts } from './palette/shortcuts.ts';
-import { mayLeave, navigate, usePath } from './router.ts';
+import { mayLeave, navigate, usePath, useVisits } from './router.ts';
 import { StatusButton } from './status.tsx';
 import { setTheme, theme, type Theme } from './theme.ts';
 import { useStore } from './data/store.ts';
 import { BrandMark, Icon, type IconName } from './ui/icon.tsx';
+import { focusHeading } from './ui/keep-focus.ts';
 import { PageLink } from './ui/link.tsx';
 import { useOverlay } from './ui/overlay.ts';
 import { Button, Empty, Failure, IconButton, Page, Skeleton } from './ui/parts.tsx';
@@ -129,6 +130,7 @@ const pagesFor = (admin: boolean): readonly Section[] => (admin ? sections : pag
 /** The frame of all pages: navigation, state of the gateway, and the current page. */
 export function Shell() {
   const path = usePath();
+  const visits = useVisits();
   const first = useFirstPath();
   const { admin } = useSession();
   const waiting = useWaitingCount();
@@ -144,6 +146,9 @@ export function Shell() {
     // Earlier addresses, in bookmarks and messages.
     else if (/^\/approvals(?:\/|$)/.test(path)) navigate(path.replace('/approvals', '/waiting'), { replace: true });
   }, [path, first]);
+  useLayoutEffect(() => {
+    if (visits > 0) focusHeading();
+  }, [visits]);
   useEffect(() => {
     const name = section === undefined ? t('Gatehouse') : t('{name} · Gatehouse', { name: section.name });
     // Shown in the tab while another one is open.

@@ -1,7 +1,11 @@
 import { t } from '../language.ts';
-import { type ReactNode, useEffect, useId, useRef } from 'react';
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+import { focusedElement, focusNear } from './keep-focus.ts';
 import { Button, Failure, IconButton } from './parts.tsx';
 import { useAction } from '../data/use-action.ts';
+
+/** The first control below the heading, if it is one to fill in. */
+const firstField = 'header ~ * :is(input, select, textarea):not(:disabled, [readonly])';
 
 /** A native modal dialog: it traps the focus, closes with Escape and restores the focus. */
 export function Dialog({
@@ -17,15 +21,16 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current;
-    const opener = document.activeElement;
+    const opener = focusedElement();
     element?.showModal();
+    // Otherwise the first button, which closes it. On a phone the keyboard would cover the form.
+    if (matchMedia('(hover: hover)').matches) element?.querySelector<HTMLElement>(firstField)?.focus();
     return () => {
+      // Before what the same change opens moves the focus.
       element?.close();
-      // The opener may have been deleted; keep the focus in the page then.
-      const back = opener?.isConnected === true && opener !== document.body ? opener : document.getElementById('content');
-      if (back instanceof HTMLElement) back.focus();
+      if (opener !== undefined) focusNear(opener);
     };
   }, []);
   return (

@@ -96,6 +96,7 @@ export function Composer({ agentId, initial, running, disabled, commands, onChan
         <textarea
           ref={area}
           aria-label={t('Message')}
+          data-focus-home={hasKeyboard() || undefined}
           dir="auto"
           placeholder={running ? t('Write the next message') : t('Write a message')}
           aria-autocomplete="list"
@@ -171,5 +172,7 @@ function isSendKey({ key, shiftKey, nativeEvent }: KeyboardEvent): boolean {
 
 /** Focuses the field, except on a phone, where the keyboard would cover the page. */
 function focusWithoutTouch(field: HTMLTextAreaElement | null): void {
-  if (matchMedia('(hover: hover)').matches) field?.focus();
+  if (hasKeyboard()) field?.focus();
 }
+
+const hasKeyboard = (): boolean => matchMedia('(hover: hover)').matches;

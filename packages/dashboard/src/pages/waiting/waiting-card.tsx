@@ -23,7 +23,7 @@ export function WaitingCard({
 }) {
   const id = useId();
   return (
-    <article className="card waiting-card" aria-labelledby={id}>
+    <article className="card waiting-card" aria-labelledby={id} tabIndex={-1}>
       <header>
         <h3 id={id} dir="auto">
           {title}

@@ -1,5 +1,5 @@
 import { t, tx } from '../../language.ts';
-import { type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { notices, setNotices } from '../../data/notices.ts';
@@ -20,15 +20,10 @@ export function WaitingPage({ wanted }: { readonly wanted: string | undefined })
   const { items, loading, error } = useStore(waiting.state);
   const total = pending.total + items.length;
   const isLoading = loading || pending.loading;
-  const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     // What happened while the stream was closed, or no event reports.
     waiting.reload();
   }, [waiting]);
-  useEffect(() => {
-    // The focused element was removed with the decided item.
-    if (document.activeElement === document.body) list.current?.focus();
-  }, [pending.requests, items]);
   const of = <Kind extends WaitingItem['kind']>(kind: Kind) =>
     items.filter((item): item is Extract<WaitingItem, { kind: Kind }> => item.kind === kind);
   const failed = items.filter(({ kind }) => kind === 'job' || kind === 'webhook' || kind === 'message');
@@ -50,7 +45,7 @@ export function WaitingPage({ wanted }: { readonly wanted: string | undefined })
           </p>
         </Empty>
       )}
-      <div ref={list} tabIndex={-1} className="waiting-list" role="region" aria-label={t('What waits for you')}>
+      <div className="waiting-list" role="region" aria-label={t('What waits for you')}>
         <PendingApprovals wanted={wanted} />
         <Group title={t('Questions')}>
           {of('gate').map((item) => (

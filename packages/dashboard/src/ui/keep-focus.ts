@@ -1,0 +1,163 @@
+/** Where a node was when it was removed. */
+interface Gap {
+  readonly parent: Node;
+  readonly previous: Node | null;
+  readonly next: Node | null;
+}
+
+const controls = 'a[href], button, input, select, textarea, summary, [tabindex]';
+const headings = 'h1, h2, h3, h4, h5, h6, th[scope="row"]';
+/** Removed neighbours and ancestors that are passed on the way to one that is still there. */
+const maxSteps = 200;
+
+const gaps = new WeakMap<Node, Gap>();
+/** The element that has the focus, or had it when it was removed, disabled or hidden. */
+let last: Element | undefined;
+/** True from a change of the page until its heading, or something that the page chose, has the focus. */
+let isArriving = false;
+const observer = new MutationObserver(onChange);
+
+/**
+ * Keeps the focus in the page: browsers drop it when its element is removed, and a screen reader then starts again at the top. It goes to the
+ * same control of the next row, or else to what names the place where the element was.
+ */
+export function keepFocus(root: Element): void {
+  observer.observe(root, { childList: true, subtree: true, attributeFilter: ['disabled', 'inert'] });
+  addEventListener('focusin', ({ target }) => {
+    isArriving = false;
+    last = target instanceof Element ? target : undefined;
+  });
+  addEventListener('focusout', ({ target, relatedTarget }) => {
+    if (relatedTarget !== null) return;
+    // Some browsers report this before they remove the element.
+    queueMicrotask(() => {
+      // Nothing was lost: the user clicked beside it.
+      if (target === last && target instanceof Element && isUsable(target) && document.hasFocus()) last = undefined;
+    });
+  });
+}
+
+/** Moves the focus to the heading of the page that was opened, as soon as it is shown, unless the page moves it elsewhere itself. */
+export function focusHeading(): void {
+  isArriving = true;
+  // After the changes of this commit, and what the page itself focuses.
+  queueMicrotask(restore);
+}
+
+/** Returns the element that has the focus, or that lost it by being removed. */
+export function focusedElement(): Element | undefined {
+  return hasFocus() ? (document.activeElement ?? undefined) : last;
+}
+
+/** Focuses an element, or what is left where it was. */
+export function focusNear(element: Element): void {
+  noteGaps(observer.takeRecords());
+  // Tried again when it is disabled now and enabled later.
+  last = element;
+  const target = isUsable(element) ? element : survivorOf(element);
+  if (target !== undefined) focus(target);
+}
+
+function onChange(records: readonly MutationRecord[]): void {
+  noteGaps(records);
+  restore();
+}
+
+function noteGaps(records: readonly MutationRecord[]): void {
+  for (const { target, removedNodes, previousSibling, nextSibling } of records)
+    for (const node of removedNodes) gaps.set(node, { parent: target, previous: previousSibling, next: nextSibling });
+}
+
+function restore(): void {
+  if (isArriving) arrive();
+  else if (!hasFocus() && last !== undefined && (isUsable(last) || !last.isConnected)) focusNear(last);
+}
+
+function arrive(): void {
+  const page = document.getElementById('content');
+  const { activeElement } = document;
+  if (page === null || activeElement === null) return;
+  if (activeElement !== page && page.contains(activeElement) && isUsable(activeElement)) isArriving = false;
+  else {
+    const heading = [...page.querySelectorAll('h1')].find((one) => one.checkVisibility());
+    if (heading !== undefined) focus(heading);
+  }
+}
+
+const hasFocus = (): boolean => document.activeElement !== null && document.activeElement !== document.body;
+const isUsable = (element: Element): boolean => element.isConnected && element.checkVisibility() && !element.matches(':disabled');
+const controlsIn = (element: Element): readonly Element[] =>
+  [element, ...element.querySelectorAll('*')].filter((one) => one.matches(controls) && isUsable(one));
+
+/** Returns what takes the place of a removed element. */
+function survivorOf(lost: Element): Element | undefined {
+  let from = lost;
+  for (let steps = 0; steps < maxSteps && !from.isConnected; steps++) {
+    const removed = topOf(from);
+    const gap = gaps.get(removed);
+    if (gap === undefined || !(gap.parent instanceof Element)) return undefined;
+    if (gap.parent.isConnected) return replacementOf(removed, gap, lost) ?? placeOf(gap.parent);
+    from = gap.parent;
+  }
+  return from === lost ? undefined : placeOf(from);
+}
+
+function topOf(element: Element): Element {
+  let top = element;
+  while (top.parentElement !== null) top = top.parentElement;
+  return top;
+}
+
+/** Returns the control that takes the place of what was removed: of what was inserted instead, or of the next row, or the one before. */
+function replacementOf(removed: Element, gap: Gap, lost: Element): Element | undefined {
+  const [next, previous] = [neighbour(gap, 'next'), neighbour(gap, 'previous')];
+  for (let node = previous === null ? gap.parent.firstChild : previous.nextSibling; node !== null && node !== next; node = node.nextSibling) {
+    const found = node instanceof Element ? (isRowLike(node, removed) ? besideOf(node, removed, lost) : controlsIn(node).at(0)) : undefined;
+    if (found !== undefined) return found;
+  }
+  if (removed === lost) return undefined;
+  const row = [next, previous].find((node): node is Element => node instanceof Element && isRowLike(node, removed));
+  return row === undefined ? undefined : besideOf(row, removed, lost);
+}
+
+const isRowLike = (one: Element, other: Element): boolean => one.tagName === other.tagName && one.className === other.className;
+
+/** Returns the nearest node on one side of a gap that is still there. */
+function neighbour(gap: Gap, side: 'previous' | 'next'): Node | null {
+  let node = gap[side];
+  for (let steps = 0; node !== null && node.parentNode !== gap.parent; steps++) node = steps < maxSteps ? (gaps.get(node)?.[side] ?? null) : null;
+  return node;
+}
+
+/**
+ * Returns the control of another row that does what the lost one did in its row. A row that takes the focus itself gets it: what it asks is
+ * read before it is decided.
+ */
+function besideOf(beside: Element, row: Element, lost: Element): Element | undefined {
+  if (row === lost) return isUsable(beside) ? beside : undefined;
+  return beside.hasAttribute('tabindex') ? beside : (sameControl(row, beside, lost) ?? placeOf(beside));
+}
+
+function sameControl(row: Element, beside: Element, lost: Element): Element | undefined {
+  const isAlike = (one: Element): boolean => one.tagName === lost.tagName && one.className === lost.className;
+  const [own, others] = [[...row.querySelectorAll(controls)].filter(isAlike), controlsIn(beside).filter(isAlike)];
+  const text = lost.textContent.trim();
+  // Names of icons have the name of the row in them, so these go by their place.
+  return text === '' ? (own.length === others.length ? others[own.indexOf(lost)] : undefined) : others.find((one) => one.textContent.trim() === text);
+}
+
+/** Returns what names a place: the item of the list, the field that the section is about, or the heading of the row, card, section or page. */
+function placeOf(element: Element): Element | undefined {
+  for (let place: Element | null = element; place !== null && place !== document.body; place = place.parentElement) {
+    if (place.matches('li, [tabindex]')) return place;
+    const named = place.querySelector('[data-focus-home]') ?? [...place.querySelectorAll(headings)].find((one) => one.checkVisibility());
+    if (named !== undefined) return named;
+  }
+  return undefined;
+}
+
+function focus(element: Element): void {
+  if (!(element instanceof HTMLElement || element instanceof SVGElement)) return;
+  if (!element.matches(controls)) element.setAttribute('tabindex', '-1');
+  element.focus();
+}
