@@ -31,7 +31,13 @@ describe.skipIf(chromiumPath === undefined)('journeys in the chat', () => {
   beforeAll(async () => {
     [product, browser] = await Promise.all([
       startProduct({
-        provider: { answer: ({ body }) => (JSON.stringify(body).includes('at length') ? { text: long, paceMs: 50 } : undefined) },
+        provider: {
+          answer: ({ body }) => {
+            const text = JSON.stringify(body);
+            if (text.includes('bananas') && !text.includes('No fruit')) return { status: 400, error: { message: 'There are no bananas' } };
+            return text.includes('at length') ? { text: long, paceMs: 50 } : undefined;
+          },
+        },
         config: { agents: { default: { model: 'local/test-model' } } },
       }),
       startBrowser(),
@@ -46,6 +52,9 @@ describe.skipIf(chromiumPath === undefined)('journeys in the chat', () => {
   const answers = (page: Page) => page.getByRole('article', { name: 'default' });
   const field = (page: Page) => page.getByRole('textbox', { name: 'Message' });
   const list = (page: Page) => page.getByRole('complementary', { name: 'Conversations' });
+  /** Returns the name of the focused element: its label, or its text. */
+  const focusedName = (page: Page) =>
+    page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? (document.activeElement?.textContent ?? '').trim());
   const say = (message: string, key: string) =>
     product.call('agent.execute', { message, sessionKey: `dashboard:${key}` }) as Promise<{ readonly conversationRef: string }>;
 
@@ -63,31 +72,63 @@ describe.skipIf(chromiumPath === undefined)('journeys in the chat', () => {
     return count;
   }
 
-  test('a first chat takes two inputs, by the keyboard', async () => {
-    const inputs = await inputsOf(async (page, act) => {
-      await page.keyboard.type('Good morning');
-      await act(page.keyboard.press('Enter'));
-      await answers(page).getByText('the gateway answers').waitFor();
-    });
-    expect(inputs).toBeLessThanOrEqual(2);
-  });
-
-  test('an earlier answer is found with four inputs, by the keyboard', async () => {
+  test('a first chat, an earlier answer and a failed job take two, three and four inputs of the keyboard alone', async () => {
     await say('When do storks arrive?', 'storks');
-    const inputs = await inputsOf(async (page, act) => {
-      await act(page.keyboard.press('Control+k'));
-      await page.getByRole('combobox', { name: 'Search everything' }).waitFor();
-      await page.keyboard.type('storks');
-      await page
-        .getByRole('option', { name: /When do storks arrive/ })
-        .first()
-        .waitFor();
-      await act(page.keyboard.press('Enter'));
-      // The conversation, or the message in it that was found.
-      await page.waitForURL(/\/cv_/);
-      await page.getByText('the gateway answers').first().waitFor();
+    await product.call('cron.add', {
+      name: 'report',
+      schedule: { kind: 'every', everyMs: 86_400_000 },
+      payload: { kind: 'agent_turn', message: 'Count the bananas' },
     });
-    expect(inputs).toBeLessThanOrEqual(4);
+    await product.call('cron.run', { jobName: 'report' });
+    await inputsOf(async (page) => {
+      const { keyboard } = page;
+      const waiting = page.getByRole('link', { name: 'Waiting for you 1 pending' });
+      await waiting.waitFor();
+      let inputs = 0;
+      const press = async (key: string): Promise<void> => {
+        inputs += 1;
+        await keyboard.press(key);
+      };
+      /** Moves the focus, as others move a pointer. */
+      const moveTo = async (name: string, most: number): Promise<void> => {
+        for (let moves = 0; (await focusedName(page)) !== name; moves++) {
+          expect(moves, `moves to ${name}`).toBeLessThan(most);
+          await keyboard.press('Tab');
+        }
+      };
+      const goTo = async (text: string, option: RegExp): Promise<void> => {
+        await press('Control+k');
+        await page.getByRole('combobox', { name: 'Search everything' }).waitFor();
+        await keyboard.type(text);
+        await page.getByRole('option', { name: option }).first().waitFor();
+        await press('Enter');
+      };
+
+      await keyboard.type('Good morning');
+      await press('Enter');
+      await answers(page).getByText('the gateway answers').waitFor();
+      expect(inputs).toBeLessThanOrEqual(2);
+
+      inputs = 0;
+      await goTo('storks', /When do storks arrive/);
+      // The conversation, or the message in it that was found.
+      await page.getByRole('article').getByText('When do storks arrive?').waitFor();
+      await page.getByRole('article').getByText('the gateway answers').waitFor();
+      expect(inputs).toBeLessThanOrEqual(3);
+
+      inputs = 0;
+      await goTo('waiting', /^Waiting for you/);
+      await expect.poll(() => focusedName(page)).toBe('Waiting for you');
+      await page.getByRole('article', { name: 'report' }).waitFor();
+      await moveTo('Edit report', 8);
+      await press('Enter');
+      await expect.poll(() => page.getByLabel('Message', { exact: true }).evaluate((field) => field === document.activeElement)).toBe(true);
+      await keyboard.type('No fruit today. ');
+      await press('Control+Enter');
+      await page.getByText('Nothing waits for you', { exact: true }).waitFor();
+      expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
+      expect(inputs).toBeLessThanOrEqual(4);
+    });
   });
 
   test('a question is branched, and both answers compared, with four inputs', async () => {

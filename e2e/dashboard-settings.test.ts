@@ -80,6 +80,9 @@ describe.skipIf(chromiumPath === undefined)('the settings in the dashboard', () 
     await page.getByText(/^\d+ settings? found$/).waitFor();
     await page.getByRole('searchbox', { name: 'Search settings' }).fill('logging.lev');
     const level = page.getByRole('combobox', { name: 'Level' });
+    await level.waitFor();
+    await page.keyboard.press('Enter');
+    expect(await level.evaluate((field) => field === document.activeElement)).toBe(true);
     await level.selectOption('debug');
     await page.getByText('In force as soon as it is saved').waitFor();
     expect(await save(page)).toEqual(['- }', '+ }, logging: {level: debug}']);

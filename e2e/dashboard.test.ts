@@ -324,10 +324,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
     });
 
     test("follows the answer until the user scrolls up, and doesn't take the focus", async () => {
-      const [scrolled, followed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const [turned, scrolled, followed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const beforeDelta = async (nth: number) => {
         // More text arrives while the user scrolls.
-        if (nth > 60 && nth < 130) await wait(12);
+        if (nth === 70) await turned.promise;
+        if (nth > 70 && nth < 130) await wait(12);
         if (nth === 130) await scrolled.promise;
         if (nth === 190) await followed.promise;
       };
@@ -344,7 +345,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await expect.poll(async () => (await place()).below).toBeLessThan(60);
       await page.getByRole('region', { name: 'Messages' }).hover();
       // One notch of the wheel, which is less than the incoming text.
-      await page.mouse.wheel(0, -60);
+      const turning = page.mouse.wheel(0, -60);
+      turned.resolve();
+      await turning;
       await page.getByRole('button', { name: 'Scroll to end' }).waitFor();
       const { top } = await place();
       scrolled.resolve();

@@ -32,6 +32,7 @@ const shortcuts: readonly (readonly [keys: string, what: string])[] = [
   ['?', t('Show the shortcuts')],
   [t('Enter'), t('Send the message')],
   [t('Shift Enter'), t('Start a new line in the message')],
+  [t('Ctrl Enter'), t('Save or send what a dialog asks for')],
   [t('Esc'), t('Stop the answer, or close what is open')],
 ];
 

@@ -4,7 +4,7 @@ import { focusedElement, focusNear } from './keep-focus.ts';
 import { Button, Failure, IconButton } from './parts.tsx';
 import { useAction } from '../data/use-action.ts';
 
-/** The first control below the heading, if it is one to fill in. */
+/** The first field below the heading. */
 const firstField = 'header ~ * :is(input, select, textarea):not(:disabled, [readonly])';
 
 /** A native modal dialog: it traps the focus, closes with Escape and restores the focus. */
@@ -26,7 +26,8 @@ export function Dialog({
     const opener = focusedElement();
     element?.showModal();
     // Otherwise the first button, which closes it. On a phone the keyboard would cover the form.
-    if (matchMedia('(hover: hover)').matches) element?.querySelector<HTMLElement>(firstField)?.focus();
+    if (matchMedia('(hover: hover)').matches)
+      (element?.querySelector<HTMLElement>('[data-focus-home]') ?? element?.querySelector<HTMLElement>(firstField))?.focus();
     return () => {
       // Before what the same change opens moves the focus.
       element?.close();
@@ -41,6 +42,14 @@ export function Dialog({
       onCancel={(event) => {
         event.preventDefault();
         onClose();
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.repeat || event.nativeEvent.isComposing) return;
+        event.preventDefault();
+        // A dialog that this one opened reports its keys here too.
+        event.stopPropagation();
+        // Also in a field of several lines, where Enter alone begins one. What deletes looks different, and needs its own button.
+        dialog.current?.querySelector<HTMLElement>('footer .button.primary')?.click();
       }}
     >
       <header>

@@ -8,6 +8,8 @@ export function SearchField(props: {
   readonly title?: string;
   readonly value: string;
   readonly onChange: (query: string) => void;
+  /** Called by Enter: moves the focus to what was found, where other controls are in between. */
+  readonly onEnter?: () => void;
 }) {
   return (
     <div className="search">
@@ -19,6 +21,9 @@ export function SearchField(props: {
         title={props.title}
         value={props.value}
         onChange={(event) => props.onChange(event.target.value)}
+        onKeyDown={({ key, nativeEvent }) => {
+          if (key === 'Enter' && !nativeEvent.isComposing) props.onEnter?.();
+        }}
       />
     </div>
   );

@@ -23,10 +23,13 @@ const kindLabels: Readonly<Record<JobDraft['kind'], string>> = {
 /** Creates a job, or edits one and sends only the changes. */
 export function JobDialog({
   job,
+  offersRun = false,
   onClose,
   onDone,
 }: {
   readonly job: Job | undefined;
+  /** Offers to run the changed job immediately, as its last run failed. */
+  readonly offersRun?: boolean;
   readonly onClose: () => void;
   readonly onDone: (text: string) => void;
 }) {
@@ -41,9 +44,11 @@ export function JobDialog({
     setDraft({ ...draft, ...part });
     clearError();
   };
-  const save = async (): Promise<void> => {
-    if (job === undefined) onDone(t('{name} added.', { name: (await client.call('cron.add', addParams(draft))).name }));
-    else onDone(t('{jobName} updated.', { jobName: (await client.call('cron.update', updateParams(job.id, before, draft))).jobName }));
+  const save = async (runsIt: boolean): Promise<void> => {
+    if (job === undefined) return onDone(t('{name} added.', { name: (await client.call('cron.add', addParams(draft))).name }));
+    const { jobName } = await client.call('cron.update', updateParams(job.id, before, draft));
+    if (runsIt) await client.call('cron.run', { jobName: job.id, agentId: job.agentId });
+    onDone(t('{jobName} updated.', { jobName }));
   };
   const props = { draft, change, errors };
   return (
@@ -52,7 +57,7 @@ export function JobDialog({
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          run(save);
+          run(() => save(false));
         }}
       >
         <div className="dialog-body">
@@ -77,16 +82,21 @@ export function JobDialog({
           </fieldset>
           <fieldset className="part">
             <legend>{t('Task')}</legend>
-            <PayloadFields {...props} />
+            <PayloadFields {...props} isEdited={job !== undefined} />
           </fieldset>
           <PolicyFields {...props} />
         </div>
         {error !== undefined && <Failure error={error} title={t('Failed to save.')} />}
         <footer>
           <Button onClick={onClose}>{t('Cancel')}</Button>
-          <Button submit look="primary" disabled={busy}>
+          <Button submit look={offersRun ? 'plain' : 'primary'} disabled={busy}>
             {busy ? t('Saving…') : job === undefined ? t('Add') : t('Save')}
           </Button>
+          {offersRun && (
+            <Button look="primary" icon="retry" disabled={busy} onClick={() => run(() => save(true))}>
+              {t('Save and run again')}
+            </Button>
+          )}
         </footer>
       </form>
     </Dialog>
@@ -186,7 +196,7 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
   );
 }
 
-function PayloadFields({ draft, change, errors }: DraftFieldProps) {
+function PayloadFields({ draft, change, errors, isEdited }: DraftFieldProps & { readonly isEdited: boolean }) {
   const { does } = draft;
   return (
     <>
@@ -210,7 +220,16 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
         path={does === 'agent_turn' ? 'payload.message' : 'payload.text'}
         label={does === 'agent_turn' ? t('Message') : t('Text')}
       >
-        {(own) => <textarea {...own} rows={4} dir="auto" value={draft.text} onChange={(event) => change({ text: event.target.value })} />}
+        {(own) => (
+          <textarea
+            {...own}
+            data-focus-home={isEdited || undefined}
+            rows={4}
+            dir="auto"
+            value={draft.text}
+            onChange={(event) => change({ text: event.target.value })}
+          />
+        )}
       </DraftField>
       {does === 'agent_turn' && (
         <div className="field-pair">

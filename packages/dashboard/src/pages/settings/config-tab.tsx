@@ -79,7 +79,13 @@ export function ConfigTab({
     <SettingFormContext value={draft.form}>
       <div className="settings" ref={top}>
         <div className="settings-side">
-          <SearchField label={t('Search settings')} hint={t('Search settings')} value={query} onChange={setQuery} />
+          <SearchField
+            label={t('Search settings')}
+            hint={t('Search settings')}
+            value={query}
+            onChange={setQuery}
+            onEnter={() => top.current?.querySelector<HTMLElement>('.settings-section :is(button, input, select, textarea)')?.focus()}
+          />
           <nav className="settings-nav" aria-label={t('Sections')}>
             {groups.map((group) => (
               <div key={group.title}>

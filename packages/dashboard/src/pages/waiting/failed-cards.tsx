@@ -107,6 +107,7 @@ export function JobCard({ item }: { readonly item: Of<'job'> }) {
       {isEditing && (
         <JobDialog
           job={job}
+          offersRun
           onClose={() => setIsEditing(false)}
           onDone={() => {
             setIsEditing(false);
