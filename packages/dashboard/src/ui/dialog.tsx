@@ -1,6 +1,6 @@
 import { t } from '../language.ts';
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
-import { focusedElement, focusNear } from './keep-focus.ts';
+import { focusedElement, returnFocus } from './keep-focus.ts';
 import { Button, Failure, IconButton } from './parts.tsx';
 import { useAction } from '../data/use-action.ts';
 
@@ -29,9 +29,7 @@ export function Dialog({
     if (matchMedia('(hover: hover)').matches)
       (element?.querySelector<HTMLElement>('[data-focus-home]') ?? element?.querySelector<HTMLElement>(firstField))?.focus();
     return () => {
-      // Before what the same change opens moves the focus.
-      element?.close();
-      if (opener !== undefined) focusNear(opener);
+      if (opener !== undefined) returnFocus(opener);
     };
   }, []);
   return (

@@ -49,13 +49,10 @@ export function focusedElement(): Element | undefined {
   return hasFocus() ? (document.activeElement ?? undefined) : last;
 }
 
-/** Focuses an element, or what is left where it was. */
-export function focusNear(element: Element): void {
-  noteGaps(observer.takeRecords());
-  // Tried again when it is disabled now and enabled later.
+/** Makes the focus go to an element, or what is left where it was, when the element that has it is removed in this commit. */
+export function returnFocus(element: Element): void {
+  // Not here: React hears no events while it changes the page, and would not know which field is selected.
   last = element;
-  const target = isUsable(element) ? element : survivorOf(element);
-  if (target !== undefined) focus(target);
 }
 
 function onChange(records: readonly MutationRecord[]): void {
@@ -71,6 +68,11 @@ function noteGaps(records: readonly MutationRecord[]): void {
 function restore(): void {
   if (isArriving) arrive();
   else if (!hasFocus() && last !== undefined && (isUsable(last) || !last.isConnected)) focusNear(last);
+}
+
+function focusNear(element: Element): void {
+  const target = isUsable(element) ? element : survivorOf(element);
+  if (target !== undefined) focus(target);
 }
 
 function arrive(): void {
