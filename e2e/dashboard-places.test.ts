@@ -135,11 +135,17 @@ describe.skipIf(chromiumPath === undefined)('what waits and what ran, in the das
     await page.goto(`${product.url}/waiting`);
     await empty(page).waitFor();
     const graphId = await execute('Tides');
-    const gate = page.getByRole('article', { name: 'Tides' });
+    const other = await execute('Moon');
+    const [gate, next] = [page.getByRole('article', { name: 'Tides' }), page.getByRole('article', { name: 'Moon' })];
+    await next.waitFor();
     await gate.getByText(`Shall it be written? ${hostile}`).waitFor();
     await gate.getByRole('button', { name: 'Approve' }).focus();
     await page.keyboard.press('Enter');
     await gate.waitFor({ state: 'detached' });
+    // The question itself, not its buttons: another Enter must not answer what nobody has read.
+    await expect.poll(() => next.evaluate((card) => card === document.activeElement)).toBe(true);
+    await product.call('graph.answer', { graphId: other, nodeId: 'gate', answer: 'no' });
+    await next.waitFor({ state: 'detached' });
     expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
     await expect.poll(async () => ((await product.call('graph.status', { graphId })) as { status: string }).status).toBe('completed');
     await product.call('webhooks.test', { mapping: 'build', payload: { number: 'BAD' }, run: true });

@@ -1,4 +1,4 @@
-/** Where a node was when it was removed. */
+/** The place of a removed node. */
 interface Gap {
   readonly parent: Node;
   readonly previous: Node | null;
@@ -31,7 +31,7 @@ export function keepFocus(root: Element): void {
     if (relatedTarget !== null) return;
     // Some browsers report this before they remove the element.
     queueMicrotask(() => {
-      // Nothing was lost: the user clicked beside it.
+      // Nothing was lost: the user clicked elsewhere.
       if (target === last && target instanceof Element && isUsable(target) && document.hasFocus()) last = undefined;
     });
   });
@@ -61,8 +61,11 @@ function onChange(records: readonly MutationRecord[]): void {
 }
 
 function noteGaps(records: readonly MutationRecord[]): void {
-  for (const { target, removedNodes, previousSibling, nextSibling } of records)
+  for (const { target, addedNodes, removedNodes, previousSibling, nextSibling } of records) {
     for (const node of removedNodes) gaps.set(node, { parent: target, previous: previousSibling, next: nextSibling });
+    // It was moved; its gap would keep what was next to it, and so on, in memory.
+    for (const node of addedNodes) gaps.delete(node);
+  }
 }
 
 function restore(): void {
@@ -114,12 +117,12 @@ function topOf(element: Element): Element {
 function replacementOf(removed: Element, gap: Gap, lost: Element): Element | undefined {
   const [next, previous] = [neighbour(gap, 'next'), neighbour(gap, 'previous')];
   for (let node = previous === null ? gap.parent.firstChild : previous.nextSibling; node !== null && node !== next; node = node.nextSibling) {
-    const found = node instanceof Element ? (isRowLike(node, removed) ? besideOf(node, removed, lost) : controlsIn(node).at(0)) : undefined;
+    const found = node instanceof Element ? (isRowLike(node, removed) ? counterpartOf(node, removed, lost) : controlsIn(node).at(0)) : undefined;
     if (found !== undefined) return found;
   }
   if (removed === lost) return undefined;
   const row = [next, previous].find((node): node is Element => node instanceof Element && isRowLike(node, removed));
-  return row === undefined ? undefined : besideOf(row, removed, lost);
+  return row === undefined ? undefined : counterpartOf(row, removed, lost);
 }
 
 const isRowLike = (one: Element, other: Element): boolean => one.tagName === other.tagName && one.className === other.className;
@@ -132,17 +135,20 @@ function neighbour(gap: Gap, side: 'previous' | 'next'): Node | null {
 }
 
 /**
- * Returns the control of another row that does what the lost one did in its row. A row that takes the focus itself gets it: what it asks is
+ * Returns the control of another row that does what the lost one did in its row. A card that takes the focus itself gets it: what it asks is
  * read before it is decided.
  */
-function besideOf(beside: Element, row: Element, lost: Element): Element | undefined {
-  if (row === lost) return isUsable(beside) ? beside : undefined;
-  return beside.hasAttribute('tabindex') ? beside : (sameControl(row, beside, lost) ?? placeOf(beside));
+function counterpartOf(other: Element, row: Element, lost: Element): Element | undefined {
+  if (row === lost) return isUsable(other) ? other : undefined;
+  if (other.hasAttribute('tabindex')) return other;
+  const found = sameControl(row, other, lost);
+  const card = found?.parentElement?.closest('[tabindex]') ?? undefined;
+  return card !== undefined && other.contains(card) ? card : (found ?? placeOf(other));
 }
 
-function sameControl(row: Element, beside: Element, lost: Element): Element | undefined {
+function sameControl(row: Element, other: Element, lost: Element): Element | undefined {
   const isAlike = (one: Element): boolean => one.tagName === lost.tagName && one.className === lost.className;
-  const [own, others] = [[...row.querySelectorAll(controls)].filter(isAlike), controlsIn(beside).filter(isAlike)];
+  const [own, others] = [[...row.querySelectorAll(controls)].filter(isAlike), controlsIn(other).filter(isAlike)];
   const text = lost.textContent.trim();
   // Names of icons have the name of the row in them, so these go by their place.
   return text === '' ? (own.length === others.length ? others[own.indexOf(lost)] : undefined) : others.find((one) => one.textContent.trim() === text);
