@@ -111,14 +111,14 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     wrongOf(killedOn('telegram', { points: ['received'], patienceMs: 20_000, broken: 'channel-acks-early' }), /not answered, seen 0 times/),
   'channel-author-approves': () =>
     wrongOf(
-      proveChannelAuthority({ places: ['a paired person, directly'], acts: ['a job'], broken: 'channel-author-approves' }),
+      proveChannelAuthority({ origins: ['a paired person, directly'], acts: ['a job'], broken: 'channel-author-approves' }),
       /was decided by Ada/,
     ),
   'channel-connects-at-once': () => wrongOf(proveAway({ as: 'refused', broken: 'channel-connects-at-once' }), /times in an hour/),
   'channel-forgets-events': () =>
     wrongOf(killedOn('slack', { points: ['committed'], broken: 'channel-forgets-events' }), /2 answers|answered 2 times/),
   'channel-guests-act': () =>
-    wrongOf(proveChannelAuthority({ places: ['anybody in a group'], acts: ['a job'], broken: 'channel-guests-act' }), /expected refused/),
+    wrongOf(proveChannelAuthority({ origins: ['anybody in a group'], acts: ['a job'], broken: 'channel-guests-act' }), /expected refused/),
   'channel-ignores-limit': () => wrongOf(proveLimit({ broken: 'channel-ignores-limit' }), /before the end of its limit/),
   'channel-last-route': () => wrongOf(proveRoutes({ broken: 'channel-last-route' }), /was sent to a group/),
   'channel-position-first': () =>

@@ -94,15 +94,15 @@ export async function proveAuthorityChanges({
   await world.connected();
   await world.wait(async () => world.said(directly(amy)).at(-1) === 'Done', 'an answer did not wait for its channel');
 
-  const told = world.said(directly(ann)).length;
+  const shown = world.said(directly(ann)).length;
   const ofAnn = (acts['of somebody who is unpaired while the turn runs, denied'] = await during(directly(ann), 'ann', () => world.unpair(ann)));
   await world.call('admin.approval.resolve', { requestId: await asked(directly(ann), ofAnn), approved: false });
   await ended(directly(ann), ofAnn);
   // What is said next is answered after what waited.
   await world.command(directly(oda), '/status');
   await world.wait(async () => world.said(directly(oda)).length > 0, 'an owner was not answered');
-  check(world.said(directly(ada)).length === before, `somebody was told something after the end of the pairing: ${world.said(directly(ada)).at(-1)}`);
-  check(world.said(directly(ann)).length === told, `somebody was told something after the end of the pairing: ${world.said(directly(ann)).at(-1)}`);
+  check(world.said(directly(ada)).length === before, `somebody got a message after the end of the pairing: ${world.said(directly(ada)).at(-1)}`);
+  check(world.said(directly(ann)).length === shown, `somebody got a message after the end of the pairing: ${world.said(directly(ann)).at(-1)}`);
   const again = ask(directly(ann), 'again');
   await world.wait(async () => world.hasTaken(directly(ann)), 'a message was not taken in');
   check((await world.rowOf(directly(ann), again))?.verdict === 'pairing', 'somebody who was unpaired is still heard');

@@ -3,13 +3,13 @@ import { type Act, acts, type Verdict, type Voice } from './lib/authority-acts.t
 import { type Speech, startWorld, type World } from './lib/authority-world.ts';
 import { nonceOf } from './lib/provider.ts';
 
-/** Who writes where, and whose words the message is then; `unseen`: no turn begins. */
-interface Place extends Speech {
+/** An author in a chat, and the authority of the text there; `unseen`: no turn begins. */
+interface Origin extends Speech {
   readonly name: string;
   readonly voice: Voice | 'unseen';
   /** May choose the agent of the conversation. */
   readonly chooses?: true;
-  /** Who decides there, and somebody else who is there. */
+  /** The owner who decides there, and another member. */
   readonly owner?: TelegramPerson;
   readonly other?: TelegramPerson;
 }
@@ -29,7 +29,7 @@ const [ada, ann, amy, eve] = ['Ada', 'Ann', 'Amy', 'Eve'].map((name) => person(n
 const paired = [ada, ann, amy];
 
 /** Each has its own person, who may write thirty messages a minute, and its own group: what was said in one counts for what follows there. */
-const places: readonly Place[] = [
+const origins: readonly Origin[] = [
   { name: 'an owner, directly', voice: 'owner', bot: 'gate', from: olga, owner: olga, chooses: true },
   { name: 'an owner in a group', voice: 'owner', bot: 'gate', from: otto, group: -101, owner: otto, chooses: true },
   { name: 'an owner in a group after somebody else', voice: 'outside', bot: 'gate', from: oda, group: -102, owner: oda, other: eve, chooses: true },
@@ -61,16 +61,16 @@ export interface AuthorityReport {
 export interface AuthorityOptions {
   readonly broken?: string;
   /** Names; all when absent. */
-  readonly places?: readonly string[];
+  readonly origins?: readonly string[];
   readonly acts?: readonly string[];
   readonly patienceMs?: number;
   readonly progress?: (line: string) => void;
 }
 
-/** Who asks for what, where: each act has its effect, waits for an owner whom nobody else replaces, or has none. */
+/** Has each author ask for each act: it has its effect, waits for an owner whom nobody else replaces, or has none. */
 export async function proveChannelAuthority(options: AuthorityOptions = {}): Promise<AuthorityReport> {
   const { broken, patienceMs, progress } = options;
-  const played = places.filter(({ name }) => options.places?.includes(name) ?? true);
+  const played = origins.filter(({ name }) => options.origins?.includes(name) ?? true);
   const wanted = acts.filter(({ name }) => options.acts?.includes(name) ?? true);
   const groups = new Map(
     played.flatMap(({ group, from, other }) => (group === undefined ? [] : [[group, other === undefined ? [from] : [from, other]]])),
@@ -86,16 +86,16 @@ export async function proveChannelAuthority(options: AuthorityOptions = {}): Pro
   const wrong: string[] = [];
   if (wanted.some(({ effect }) => effect === 'known') && !(await world.knowsSecret())) wrong.push('the secret of somebody is not found by its owner');
   let tries = 0;
-  const playAll = async (place: Place) => {
+  const playAll = async (place: Origin) => {
     for (const [index, act] of wanted.slice(0, place.from.is_bot === true ? actsOfBots : undefined).entries()) {
       const cell = `${place.name}: ${act.name}`;
       const expected = expectedOf(place, act);
       try {
-        const mark = nonceOf([places.indexOf(place), index]);
+        const mark = nonceOf([origins.indexOf(place), index]);
         const { verdict, findings, tried, result } = await play(world, place, act, mark);
         tries += tried;
         cells[verdict] = (cells[verdict] ?? 0) + 1;
-        if (verdict !== expected) wrong.push(`${cell}: ${verdict}, expected ${expected}; the agent was told: ${result}`);
+        if (verdict !== expected) wrong.push(`${cell}: ${verdict}, expected ${expected}; result: ${result}`);
         wrong.push(...findings.map((finding) => `${cell}: ${finding}`));
         progress?.(`${cell}: ${verdict}`);
         if (act.effect !== 'job' || (verdict !== 'done' && verdict !== 'asks')) continue;
@@ -113,13 +113,13 @@ export async function proveChannelAuthority(options: AuthorityOptions = {}): Pro
   return { cells, tries, wrong };
 }
 
-function expectedOf({ voice, chooses }: Place, { expected }: Act): Verdict | 'unseen' {
+function expectedOf({ voice, chooses }: Origin, { expected }: Act): Verdict | 'unseen' {
   if (voice === 'unseen') return 'unseen';
   return expected === 'choice' ? (chooses === true ? 'done' : 'refused') : expected[voice];
 }
 
 /** Runs a job, whose turn makes a command: it has no more authority than the words that the job is made of. */
-async function runJob(world: World, place: Place, mark: string): Promise<Verdict> {
+async function runJob(world: World, place: Origin, mark: string): Promise<Verdict> {
   await world.call('cron.run', { jobName: mark, mode: 'force' });
   const hasRun = () => world.model.results.has(`exec ${mark}`);
   await world.wait(async () => hasRun() || (await world.requestOf(place, mark)) !== undefined, 'a job did not run');
@@ -140,7 +140,7 @@ interface Played {
 }
 
 /** Returns who may not decide about a request of a place, and whether it is a command when they try. */
-function othersAt({ bot, from, group, owner, other }: Place): readonly (readonly [Speech, isCommand: boolean])[] {
+function othersAt({ bot, from, group, owner, other }: Origin): readonly (readonly [Speech, isCommand: boolean])[] {
   const elsewhere: readonly (readonly [Speech, boolean])[] = [
     // The code is of another chat.
     [{ bot: 'gate', from: ora }, true],
@@ -160,7 +160,7 @@ function othersAt({ bot, from, group, owner, other }: Place): readonly (readonly
 }
 
 /** Has an act asked for, and decides about it when it waits for that. */
-async function play(world: World, place: Place, act: Act, mark_: string): Promise<Played> {
+async function play(world: World, place: Origin, act: Act, mark_: string): Promise<Played> {
   const { bot, group, owner, other } = place;
   const mark = act.command ?? mark_;
   const findings: string[] = [];

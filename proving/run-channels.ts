@@ -35,7 +35,7 @@ const faults: Readonly<Record<string, Caught>> = {
 };
 
 /** The cells in which the broken builds of the authority show. */
-const fewCells = { places: ['a paired person, directly', 'anybody in a group'], acts: ['a job'] };
+const fewCells = { origins: ['a paired person, directly', 'anybody in a group'], acts: ['a job'] };
 
 type Outcomes = Readonly<Partial<Record<ChannelPlatform, Pick<Proof, 'figure' | 'caught' | 'good'>>>>;
 

@@ -84,7 +84,7 @@ export const exceptions: readonly { readonly file: RegExp; readonly line: RegExp
   { file: /\/memory\/lifecycle\/memory-life\.rpc\.test\.ts$/, line: /door/, reason: 'text of a memory' },
   { file: /\/(?:background|turns)(?:\/.*)?\.ts$/, line: /['`](?:told|telling)['`]/, reason: 'stored states of tasks' },
   {
-    file: /\/(?:cron\/tool\/(?:args|tool|tool\.rpc\.test)|channels\/deliveries\.rpc\.test)\.ts$/,
+    file: /(?:cron\/tool\/(?:args|tool|tool\.rpc\.test)|channels\/deliveries\.rpc\.test|proving\/lib\/authority-acts)\.ts$/,
     line: /\btell\b/,
     reason: 'released parameter of the tool `cron`',
   },

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever the operator let write approves what their own text led to. */
+/** People whom the operator approved approve what their own text led to. */
 buildIn({
   name: 'channel-author-approves',
   module: 'features/channels/approvals/answers.ts',

@@ -1,3 +1,4 @@
+import { createHmac, hkdfSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -7,8 +8,6 @@ import { type FakeTelegram, startFakeTelegram, type TelegramPerson } from '@gate
 import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
-import { codeOf } from '../../packages/server/src/features/channels/approvals/codes.ts';
-import { openInstallKey } from '../../packages/server/src/kernel/install-key.ts';
 import { type Act, secretSearch } from './authority-acts.ts';
 import { connected, until, withinMs } from './channels.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
@@ -16,7 +15,7 @@ import { ageBoots, makeHome, removeHome, writeConfig } from './home.ts';
 import { askForCall, makeAskedCall, nonceOf, noncesIn, proofConfig } from './provider.ts';
 import { rpcCall } from './rpc.ts';
 
-/** Who says something, and where. */
+/** An author in a chat. */
 export interface Speech {
   /** Bot of Telegram, and channel of the daemon. */
   readonly bot: 'gate' | 'open';
@@ -51,12 +50,12 @@ const Prompt = z.object({
   ),
 });
 
-/** What Bob told the agent. */
+/** A secret in Bob's conversation and memory. */
 const secret = 'the secret of Bob is sesame-4711';
 const bob: TelegramPerson = { id: 901, first_name: 'Bob' };
 const pageRows = 200;
 
-/** A model that makes each call once that a message asks for, whoever wrote it. */
+/** A model that makes each call once that any message asks for. */
 function createModel() {
   const called = new Set<string>();
   /** Marks of the messages that it was asked about. */
@@ -125,7 +124,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
   stack.defer(() => daemon.kill());
   const call = (method: string, params: object = {}) => rpcCall(daemon, method, params);
   const wait = (holds: () => Promise<boolean>, what: string) => until(holds, what, patienceMs);
-  const codes = openInstallKey(join(home, 'install.key'), { read: () => undefined, write() {} }).key.derive('approval-codes');
+  const installKey = Buffer.from((await readFile(join(home, 'install.key'), 'utf8')).trim(), 'hex');
   let page: Promise<readonly Row[]> | undefined;
   /** Shared by all that look at the same time. */
   const rows = () => (page ??= readRows().finally(() => (page = undefined)));
@@ -154,7 +153,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
     await call('channels.pair', { code: codeIn() });
   }
 
-  /** Bob tells the agent a secret, which an owner lets it remember. */
+  /** Has Bob's secret stored, with the approval of the operator. */
   async function plant(): Promise<string> {
     const speech = direct(bob);
     const mark = nonceOf(['planted']);
@@ -166,7 +165,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
     return (await rowOf(speech, mark))?.conversationRef ?? '';
   }
   const otherRef = await plant();
-  /** Has Bob ask for something, and returns what the agent was told. */
+  /** Has Bob ask for something, and returns the result of the call. */
   async function resultForBob(tool: string, args: object): Promise<string | undefined> {
     const mark = nonceOf(['bob', tool.replace('_', '-')]);
     say(direct(bob), `${mark} ${askForCall(tool, args)}`);
@@ -186,7 +185,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
         const { deliveries } = Deliveries.parse(await call('delivery.list', { limit: pageRows }));
         return deliveries.some(({ text, endpoint }) => text.includes(mark) && endpoint.conversationId === String(bob.id));
       }
-      case 'told':
+      case 'passed on':
         return JSON.stringify(await call('session.history', { conversationRef: otherRef })).includes(mark);
       case 'job':
         return Jobs.parse(await call('cron.list')).jobs.some(({ name }) => name === mark);
@@ -217,10 +216,10 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
       otherRef,
       url: `http://127.0.0.1:${privatePort}`,
     },
-    /** Whether Bob is told his secret by each call with which others try to learn it. */
+    /** Whether each call with which others look for the secret finds it for Bob. */
     async knowsSecret(): Promise<boolean> {
-      const told = [await resultForBob('memory_search', secretSearch), await resultForBob('sessions_history', { conversationRef: otherRef })];
-      return told.every((text) => text?.includes(secret));
+      const found = [await resultForBob('memory_search', secretSearch), await resultForBob('sessions_history', { conversationRef: otherRef })];
+      return found.every((text) => text?.includes(secret));
     },
     /** Texts of the bot in a chat. */
     said: (speech: Speech) => wires[speech.bot].chats.said(chatOf(speech)).map(({ text }) => text),
@@ -232,7 +231,7 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
       const { requests } = Pending.parse(await call('admin.approval.pending'));
       return requests.find(({ params, conversationRef }) => conversationRef === ref || JSON.stringify(params).includes(mark))?.requestId;
     },
-    codeOf: (requestId: string) => codeOf(codes, requestId),
+    codeOf: (requestId: string) => codeOf(installKey, requestId),
     /** Says a command, and waits until it is taken in and, where it is one for the speaker, carried out. */
     async command(speech: Speech, text: string, isCommand = true): Promise<void> {
       const before = (await rowsOf(speech, text)).length;
@@ -256,6 +255,13 @@ export async function startWorld({ broken, owners, groups, patienceMs = withinMs
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** Returns the code of a request, as the daemon derives it from the key of the installation. */
+function codeOf(installKey: Buffer, requestId: string): string {
+  const key = Buffer.from(hkdfSync('sha256', installKey, '', 'gatehouse/approval-codes/v1', 32));
+  const mac = createHmac('sha256', key).update(requestId).digest();
+  return Array.from(mac.subarray(0, 8), (byte) => 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'[byte % 32]).join('');
 }
 
 const direct = (from: TelegramPerson): Speech => ({ bot: 'gate', from });

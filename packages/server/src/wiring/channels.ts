@@ -95,7 +95,12 @@ export function wireOutbox({ options, live, core }: Assembly, { agents }: { read
       delivery: delivery.api,
       key: approvalKey,
       confirm: confirmApproval,
-      ownersOf: (name) => channels.current[name]?.owners ?? [],
+      async isOfOwner(to) {
+        const { owners: listed = [] } = channels.current[to.instance] ?? {};
+        if (listed.includes(to.conversationId)) return true;
+        const there = await db.read(readRecipients, { to, admits: { listed, arePaired: false, isOpen: false } });
+        return there !== undefined && there.length > 0;
+      },
     }),
   };
 }

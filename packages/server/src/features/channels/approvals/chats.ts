@@ -5,7 +5,6 @@ import type { Operation } from '../../../kernel/db/operation.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { ApprovalChat, NewRequest } from '../../access/approvals/api.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from '../delivery/api.ts';
-import { readRecipients } from '../delivery/admission.ts';
 import type { ApprovalChats } from './api.ts';
 import { buttonsOf, codeOf, gateName } from './codes.ts';
 import { type ChatRequest, confirmationKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
@@ -16,25 +15,20 @@ export interface ApprovalChatsDeps extends Core {
   readonly key: Buffer;
   /** `confirmApproval` */
   readonly confirm: Operation<{ readonly id: string; readonly parts: readonly PartRow[] }, boolean>;
-  /** Ids of the owners of a channel. */
-  readonly ownersOf: (instance: string) => readonly string[];
+  /** Whether a direct conversation is one of an owner of its channel. */
+  readonly isOfOwner: (to: ApprovalChat) => Promise<boolean>;
 }
 
 /** Longer arguments are cut: chats have small messages. */
 const maxParams = 600;
 
 /** Asks in the chat that a request came from, and confirms there how it ended. Both are stored, and sent once under their keys. */
-export function createApprovalChats({ db, log, delivery, key, confirm, ownersOf }: ApprovalChatsDeps): ApprovalChats {
+export function createApprovalChats({ db, log, delivery, key, confirm, isOfOwner }: ApprovalChatsDeps): ApprovalChats {
   let isConfirming = false;
   let isAskedAgain = false;
 
   /** Whether nobody in a chat may decide, so that nothing about the call is shown: a direct conversation of somebody who is not an owner. */
-  async function isQuiet(to: ApprovalChat): Promise<boolean> {
-    const owners = ownersOf(to.instance);
-    if (to.conversationKind === 'shared' || owners.includes(to.conversationId)) return false;
-    const there = await db.read(readRecipients, { to, admits: { listed: owners, arePaired: false, isOpen: false } });
-    return there === undefined || there.length === 0;
-  }
+  const isQuiet = async (to: ApprovalChat): Promise<boolean> => to.conversationKind === 'direct' && !(await isOfOwner(to));
 
   async function confirmAll(): Promise<void> {
     for (const request of await db.read(readUnconfirmed, undefined)) {

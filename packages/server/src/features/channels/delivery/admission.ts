@@ -75,7 +75,7 @@ export async function recipientsIn(
   return isKnown ? undefined : [];
 }
 
-/** Returns whom a message to a direct conversation may reach, whoever it belongs to. */
+/** Returns whom a message to a direct conversation may reach, of any principal. */
 export const readRecipients = operation(
   'delivery.recipients',
   (tx, { to, admits }: { readonly to: Direct; readonly admits: Admits }): Promise<readonly string[] | undefined> =>
