@@ -16,6 +16,7 @@ function part<T>(load: () => Promise<T>): () => Promise<T> {
 /** Code that is not needed at once; preloaded after login, so that pages open while the gateway restarts and after an update. */
 export const lazyPages = {
   agent: part(() => import('./pages/agent/agent-page.tsx')),
+  agents: part(() => import('./pages/agents/agents-page.tsx')),
   audit: part(() => import('./pages/audit/audit-page.tsx')),
   browser: part(() => import('./pages/browser/browser-dialog.tsx')),
   channels: part(() => import('./pages/channels/channels-page.tsx')),
@@ -44,6 +45,7 @@ export const lazyPages = {
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
+export const AgentsPage = lazy(async () => ({ default: (await lazyPages.agents()).AgentsPage }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));
 export const AttachmentList = lazy(async () => ({ default: (await lazyPages.files()).AttachmentList }));
 export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));

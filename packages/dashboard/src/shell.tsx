@@ -5,6 +5,7 @@ import { useNotices } from './data/notices.ts';
 import { hasNoModel, stepNames, useFirstRun, useOffersFirstRun } from './data/first-run.ts';
 import {
   AgentPage,
+  AgentsPage,
   AuditPage,
   ChannelsPage,
   EvalsPage,
@@ -34,7 +35,6 @@ import {
   WebhooksPage,
 } from './lazy-pages.ts';
 import { PageLoadFailure } from './page-load-failure.tsx';
-import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
 import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
 import { type Shortcut, useShortcuts } from './palette/shortcuts.ts';
