@@ -27,12 +27,13 @@ export interface FolderReport {
 
 export interface FolderOptions {
   readonly files: number;
+  /** Megabytes that the daemon may take; more where other work keeps it from collecting garbage. */
+  readonly maxMb?: number;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
 }
 
 const maxMainMs = 50;
-const maxMb = 400;
 /** Longer for folders whose scan takes seconds. */
 const noticedWithin = (files: number) => (files > 1_000 ? 30_000 : 10_000);
 const filesPerFolder = 20;
@@ -42,7 +43,7 @@ const Sources = z.looseObject({
 });
 const Found = z.looseObject({ passages: z.array(z.looseObject({ path: z.string() })) });
 
-export async function proveKnowledgeFolder({ files, broken, progress }: FolderOptions): Promise<FolderReport> {
+export async function proveKnowledgeFolder({ files, maxMb = 400, broken, progress }: FolderOptions): Promise<FolderReport> {
   const provider = await startFakeProvider({ journal: 0, deltas: 1 });
   const home = await makeHome();
   const base = mkdtempSync(join(tmpdir(), 'gatehouse-folder-'));
