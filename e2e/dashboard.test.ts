@@ -778,7 +778,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await tabTo(page, 'Cancel');
       await page.keyboard.press('Escape');
       await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
-      expect(await focused(page)).toBe('New token');
+      await expect.poll(() => focused(page)).toBe('New token');
     });
 
     test('the focus stays where an element was that is removed', async () => {

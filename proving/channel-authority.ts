@@ -161,7 +161,7 @@ function othersAt({ bot, from, group, owner, other }: Origin): readonly (readonl
 
 /** Has an act asked for, and decides about it when it waits for that. */
 async function play(world: World, place: Origin, act: Act, mark_: string): Promise<Played> {
-  const { bot, group, owner, other } = place;
+  const { bot, group, owner } = place;
   const mark = act.command ?? mark_;
   const findings: string[] = [];
   const isDone = () => world.isDone(act, mark, place);
