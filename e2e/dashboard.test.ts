@@ -771,7 +771,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await tabTo(page, 'Tokens');
       await page.keyboard.press('Enter');
       // The heading of the page that was opened, where a screen reader reads on.
-      await expect.poll(() => focused(page)).toBe('Tokens');
+      await expect
+        .poll(() => page.evaluate(() => document.activeElement?.matches('h1') === true && document.activeElement.textContent))
+        .toBe('Tokens');
       await tabTo(page, 'New token');
       await page.keyboard.press('Enter');
       await page.getByRole('dialog').waitFor();

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { appendFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { startPostgres } from '@gatehouse/testkit/postgres';
 import * as z from 'zod';
 import { pause, root } from './lib/daemon.ts';
@@ -77,7 +78,8 @@ export async function proveFullDatabaseDisk(options: {
     const { text } = await callRpc(daemon, 'session.list', {});
     if (!text.includes('"result":')) wrong.push(`reading: ${text}`);
   }
-  const { stdout } = spawnSync(process.execPath, ['dist/main.js', '--home', daemon.home, '--doctor'], { cwd: root, encoding: 'utf8' });
+  // This process reads the log of the server meanwhile: it stops when nobody does.
+  const stdout = await textOf(spawn(process.execPath, ['dist/main.js', '--home', daemon.home, '--doctor'], { cwd: root }).stdout);
   const said = Doctor.parse(JSON.parse(stdout)).checks.find(({ name }) => name === 'database');
   if (said?.status !== 'fail' || !said.detail.includes('disk of the database server is full')) wrong.push(`the doctor: ${JSON.stringify(said)}`);
   if (options.endsServer === true) {
