@@ -7,6 +7,8 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { findCommand } from '../../../../../../tools/system-packages.mjs';
 
 const missing = ['bwrap', 'chromium'].filter((name) => findCommand(name) === undefined);
+/** Chromium without its user interface takes a third less of a processor; the tests of the engine use Chromium itself. */
+const shell = findCommand('chromium-headless-shell');
 const canary = 'the-password-of-the-shop-1a2b3c';
 const shop = `<title>Shop</title><h1>Shop</h1><a href="/cart">Cart</a>
 <button onclick="document.title='bought'">Buy</button><label>File <input type="file" onchange="document.title=this.files[0].name"></label>
@@ -43,7 +45,7 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
       env: { SHOP_PASSWORD: canary },
       config: {
         agents: { default: agent, other: agent, spare: agent },
-        browser: { maxBrowsers: 2, secrets: { SHOP_PASSWORD: { origins: [pages.url('')] } } },
+        browser: { ...(shell !== undefined && { program: shell }), maxBrowsers: 2, secrets: { SHOP_PASSWORD: { origins: [pages.url('')] } } },
       },
     });
   });
