@@ -26,7 +26,7 @@ const shown = 200;
 /** Interval at which the timeline moves with the clock. */
 const redrawMs = 60_000;
 
-/** Lists jobs with their last and next runs and actions; `named` is the id of a job whose runs are shown. */
+/** Lists jobs with their last and next runs and actions; `named` is the id of a job whose runs are shown, or `new`. */
 export function JobsTab({ named }: { readonly named: string | undefined }) {
   const { client } = useSession();
   const [agentId, setAgentId] = useState<string>();
@@ -48,12 +48,18 @@ export function JobsTab({ named }: { readonly named: string | undefined }) {
     const timer = setInterval(reload, redrawMs);
     return () => clearInterval(timer);
   }, [reload]);
-  const [shownId, setShownId] = useState<string>();
+  const [lastNamed, setLastNamed] = useState<string>();
   const job = data?.jobs.find(({ id }) => id === named);
-  if (job !== undefined && named !== shownId) {
-    setShownId(named);
-    setAsked({ runs: job });
+  const opened: Asked | undefined = named === 'new' ? 'new' : job === undefined ? undefined : { runs: job };
+  // Again when it is named again after it was closed.
+  if (named !== lastNamed && (named === undefined || opened !== undefined)) {
+    setLastNamed(named);
+    if (opened !== undefined) setAsked(opened);
   }
+  useEffect(() => {
+    // The dialog may end after the user has gone elsewhere.
+    if (named === 'new') navigate('/schedule', { replace: true });
+  }, [named]);
   const close = (): void => {
     setAsked(undefined);
     navigate('/schedule', { replace: true });

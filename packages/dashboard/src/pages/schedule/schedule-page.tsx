@@ -6,7 +6,7 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { HeartbeatsTab } from './heartbeats-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
 
-/** Scheduled work of agents: jobs at `/schedule`, the runs of one at `/schedule/<job id>`, heartbeats at `/schedule/heartbeats`. */
+/** Scheduled work of agents: jobs at `/schedule`, the runs of one at `/schedule/<job id>`, a new one at `/schedule/new`, heartbeats at `/schedule/heartbeats`. */
 export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
   if (rest === 'heartbeats' && !admin) return <AdminOnly title={t('Schedule')} />;
@@ -22,7 +22,7 @@ export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
           ]}
         />
       )}
-      {rest === undefined || rest.startsWith('cj_') ? (
+      {rest === undefined || rest === 'new' || rest.startsWith('cj_') ? (
         <JobsTab named={rest} />
       ) : rest === 'heartbeats' ? (
         <HeartbeatsTab />

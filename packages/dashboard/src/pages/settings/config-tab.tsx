@@ -17,7 +17,7 @@ import { useSession } from '../../data/context.ts';
 import { outlookOf, previewChanges } from './preview.ts';
 import { ReviewDialog } from './review-dialog.tsx';
 import { SearchResults } from './search-results.tsx';
-import { findableSettings } from './search-settings.ts';
+import { findableSettings, sectionPath } from './search-settings.ts';
 import { groupSections } from './section-groups.ts';
 import { SectionView } from './section-view.tsx';
 import type { Config, ConfigSchema } from '../../data/use-config.ts';
@@ -28,18 +28,29 @@ export function ConfigTab({
   draft,
   schema: { lookup, sections },
   section: wanted,
+  named,
   reload,
 }: {
   readonly config: Config;
   readonly draft: Draft;
   readonly schema: ConfigSchema;
   readonly section: string | undefined;
+  /** Id of the key that the address names, which is scrolled to. */
+  readonly named: string | undefined;
   readonly reload: () => void;
 }) {
   const [query, setQuery] = useState('');
   const deferred = useDeferredValue(query);
   const [target, setTarget] = useState<{ readonly id: string }>();
   const reached = useRef<object>(undefined);
+  const [lastNamed, setLastNamed] = useState<string>();
+  if (named !== lastNamed) {
+    setLastNamed(named);
+    if (named !== undefined) {
+      setQuery('');
+      setTarget({ id: elementId({ id: named }) });
+    }
+  }
   const findable = useMemo(() => findableSettings(sections, lookup), [sections, lookup]);
   const groups = useMemo(() => groupSections(sections), [sections]);
   const { client } = useSession();
@@ -72,7 +83,7 @@ export function ConfigTab({
   const show = (setting: Setting): void => {
     setQuery('');
     setTarget({ id: elementId(setting) });
-    navigate(pathOf(String(setting.path[0])));
+    navigate(sectionPath(String(setting.path[0])));
   };
 
   return (
@@ -93,7 +104,7 @@ export function ConfigTab({
                 {group.sections.map(({ id, title }) => (
                   <PageLink
                     key={id}
-                    to={pathOf(id)}
+                    to={sectionPath(id)}
                     className="settings-nav-item"
                     current={query === '' && id === current?.id}
                     onFollow={() => setQuery('')}
@@ -114,7 +125,7 @@ export function ConfigTab({
             value={current?.id ?? ''}
             onChange={({ target: { value } }) => {
               setQuery('');
-              navigate(pathOf(value));
+              navigate(sectionPath(value));
             }}
           >
             {groups.map((group) => (
@@ -168,8 +179,4 @@ export function ConfigTab({
       </div>
     </SettingFormContext>
   );
-}
-
-function pathOf(section: string): string {
-  return `/settings/config/${encodeURIComponent(section)}`;
 }

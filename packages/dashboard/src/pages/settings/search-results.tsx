@@ -7,7 +7,7 @@ import { useSettingForm } from '../../ui/schema/form.ts';
 import { isRecord, valueAt } from '../../ui/schema/paths.ts';
 import { entrySetting, type Setting } from '../../ui/schema/setting.ts';
 import { SettingView } from '../../ui/schema/setting-view.tsx';
-import { type Findable, searchSettings, shownId } from './search-settings.ts';
+import { type Findable, searchSettings, shownId, shownSetting } from './search-settings.ts';
 import type { Config } from '../../data/use-config.ts';
 import type { Draft } from '../../ui/schema/use-draft.ts';
 
@@ -83,7 +83,7 @@ export function SearchResults({
 
 /** A key that each entry of a record has, or a whole list: leads to where it is edited. */
 function FoundPart({
-  findable: { setting, template },
+  findable,
   document,
   sections,
   onOpen,
@@ -95,7 +95,8 @@ function FoundPart({
   readonly onOpen: (record: Setting, key: string) => void;
   readonly onShow: (setting: Setting) => void;
 }) {
-  const record = template ? sections.find((one) => !one.template && isWithin(setting, one.setting))?.setting : setting;
+  const { setting } = findable;
+  const record = shownSetting(findable, sections);
   const value = record === undefined ? undefined : valueAt(document, record.path);
   const keys = isRecord(value) ? Object.keys(value) : [];
   return (
@@ -124,8 +125,4 @@ function FoundPart({
       </div>
     </div>
   );
-}
-
-function isWithin(setting: Setting, other: Setting): boolean {
-  return (other.shape.kind === 'record' || other.shape.kind === 'items') && setting.id.startsWith(`${other.id}[`);
 }

@@ -35,6 +35,20 @@ export function shownId({ id }: Setting): string {
   return id.replaceAll('["*"]', '.*');
 }
 
+/** Returns what the page of a section shows of a key: the key, or of a key of entries the record or list. */
+export function shownSetting({ setting, template }: Findable, all: readonly Findable[]): Setting | undefined {
+  return template ? all.find((one) => !one.template && isWithin(setting, one.setting))?.setting : setting;
+}
+
+function isWithin(setting: Setting, other: Setting): boolean {
+  return (other.shape.kind === 'record' || other.shape.kind === 'items') && setting.id.startsWith(`${other.id}[`);
+}
+
+/** Returns the page of a section of the configuration, at one of its keys when it is named. */
+export function sectionPath(section: string, key?: Pick<Setting, 'id'>): string {
+  return `/settings/config/${[section, ...(key === undefined ? [] : [key.id])].map(encodeURIComponent).join('/')}`;
+}
+
 /** An entry of a record of config.yaml that has the searched name. */
 export interface FoundEntry {
   readonly record: Setting;

@@ -23,7 +23,7 @@ const tabs = [
   { path: 'history', name: t('History') },
 ] as const;
 
-/** The settings at `/settings`, with a section of the configuration at `/settings/config/<section>`. */
+/** The settings at `/settings`, with a section of the configuration at `/settings/config/<section>`, and a key at `/settings/config/<section>/<key>`. */
 export function SettingsPage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
   return admin ? <Loading rest={rest ?? ''} /> : <AdminOnly title={t('Settings')} />;
@@ -32,7 +32,7 @@ export function SettingsPage({ rest }: { readonly rest: string | undefined }) {
 function Loading({ rest }: { readonly rest: string }) {
   const config = useConfig();
   const schema = useConfigSchema();
-  const [part = '', section] = rest.split('/');
+  const [part = '', section, ...key] = rest.split('/');
   const tab = part === 'config' ? '' : part;
   return (
     <Page
@@ -53,7 +53,14 @@ function Loading({ rest }: { readonly rest: string }) {
       {config.data === undefined || schema.data === undefined ? (
         (config.loading || schema.loading) && <Skeleton lines={8} />
       ) : (
-        <Settings config={config.data} reload={config.reload} schema={schema.data} tab={tab} section={section} />
+        <Settings
+          config={config.data}
+          reload={config.reload}
+          schema={schema.data}
+          tab={tab}
+          section={section}
+          named={key.length === 0 ? undefined : key.join('/')}
+        />
       )}
     </Page>
   );
@@ -65,19 +72,21 @@ function Settings({
   schema,
   tab,
   section,
+  named,
 }: {
   readonly config: Config;
   readonly reload: Loaded<Config>['reload'];
   readonly schema: ConfigSchema;
   readonly tab: string;
   readonly section: string | undefined;
+  readonly named: string | undefined;
 }) {
   const draft = useDraft(config, schema.lookup, useModelNames());
   useLeaveGuard(draft.changes.length > 0 || draft.problems.size > 0, t('The changed settings are not saved. Leave anyway?'), settingsPath);
   return (
     <>
       <SettingsNotices config={config} draft={draft} />
-      {tab === '' && <ConfigTab config={config} draft={draft} schema={schema} section={section} reload={reload} />}
+      {tab === '' && <ConfigTab config={config} draft={draft} schema={schema} section={section} named={named} reload={reload} />}
       {tab === 'providers' && <ProvidersTab config={config} />}
       {tab === 'secrets' && <SecretsTab config={config} />}
       {tab === 'history' && <HistoryTab config={config} />}

@@ -1,5 +1,5 @@
 import { t, tx } from '../../language.ts';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { notices, setNotices } from '../../data/notices.ts';
@@ -13,7 +13,7 @@ import { GateCard } from './gate-card.tsx';
 import { JobCard, MessageCard, WebhookCard } from './failed-cards.tsx';
 import { PairingCard } from './pairing-card.tsx';
 
-/** Everything waiting for a decision of the user; `/waiting/<id>` scrolls to an approval. */
+/** Everything waiting for a decision of the user; `/waiting/<id>` scrolls to an approval, `/waiting/<key>` to another item. */
 export function WaitingPage({ wanted }: { readonly wanted: string | undefined }) {
   const { approvals, waiting } = useSession();
   const pending = useStore(approvals.state);
@@ -46,27 +46,33 @@ export function WaitingPage({ wanted }: { readonly wanted: string | undefined })
         </Empty>
       )}
       <div className="waiting-list" role="region" aria-label={t('What waits for you')}>
-        <PendingApprovals wanted={wanted} />
+        <PendingApprovals wanted={wanted?.startsWith('ap_') === true ? wanted : undefined} />
         <Group title={t('Questions')}>
           {of('gate').map((item) => (
-            <GateCard key={item.key} item={item} />
+            <Item key={item.key} isWanted={item.key === wanted}>
+              <GateCard item={item} />
+            </Item>
           ))}
         </Group>
         <Group title={t('New people')}>
           {of('pairing').map((item) => (
-            <PairingCard key={item.key} pairing={item.pairing} />
+            <Item key={item.key} isWanted={item.key === wanted}>
+              <PairingCard pairing={item.pairing} />
+            </Item>
           ))}
         </Group>
         <Group title={t('Failed work')}>
-          {failed.map((item) =>
-            item.kind === 'job' ? (
-              <JobCard key={item.key} item={item} />
-            ) : item.kind === 'webhook' ? (
-              <WebhookCard key={item.key} item={item} />
-            ) : item.kind === 'message' ? (
-              <MessageCard key={item.key} item={item} />
-            ) : null,
-          )}
+          {failed.map((item) => (
+            <Item key={item.key} isWanted={item.key === wanted}>
+              {item.kind === 'job' ? (
+                <JobCard item={item} />
+              ) : item.kind === 'webhook' ? (
+                <WebhookCard item={item} />
+              ) : item.kind === 'message' ? (
+                <MessageCard item={item} />
+              ) : null}
+            </Item>
+          ))}
         </Group>
       </div>
     </Page>
@@ -81,6 +87,15 @@ function Group({ title, children }: { readonly title: string; readonly children:
       {children}
     </section>
   );
+}
+
+/** Focuses its card when the address names it. */
+function Item({ isWanted, children }: { readonly isWanted: boolean; readonly children: ReactNode }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (isWanted) place.current?.querySelector('article')?.focus();
+  }, [isWanted]);
+  return <div ref={place}>{children}</div>;
 }
 
 /** Switches notifications of this browser on and off. */

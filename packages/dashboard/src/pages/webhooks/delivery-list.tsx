@@ -27,16 +27,19 @@ const pageSize = 50;
 /** Lists deliveries of the last seven days with their conversations and turns. */
 export function DeliveryList({
   mappings,
+  mapping: firstMapping = '',
   named,
   onReplayed,
 }: {
   readonly mappings: readonly string[];
+  /** The mapping whose deliveries are listed at first; those of all when omitted. */
+  readonly mapping: string | undefined;
   /** Id of a delivery that is shown open. */
   readonly named: string | undefined;
   readonly onReplayed: () => void;
 }) {
   const { client } = useSession();
-  const [mapping, setMapping] = useState('');
+  const [mapping, setMapping] = useState(firstMapping);
   const [state, setState] = useState<'' | Delivery['state']>('');
   /** Cursors of the previous pages. */
   const [trail, setTrail] = useState<readonly string[]>([]);

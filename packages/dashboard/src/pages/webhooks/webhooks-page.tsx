@@ -1,6 +1,6 @@
 import { t } from '../../language.ts';
 import type { Result } from '@gatehouse/contract';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
@@ -20,7 +20,7 @@ const replayLabels: Readonly<Record<Webhook['replay'], string>> = {
   signed: t('by signed id'),
 };
 
-/** Lists webhook mappings and deliveries; `/webhooks/<id>` opens a delivery. */
+/** Lists webhook mappings and deliveries; `/webhooks/<id>` opens a delivery, or shows a mapping with its deliveries. */
 export function WebhooksPage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
   return admin ? <Whole named={rest} /> : <AdminOnly title={t('Webhooks')} />;
@@ -31,6 +31,7 @@ function Whole({ named }: { readonly named: string | undefined }) {
   const listed = useLoad(['webhooks.list'], (signal) => client.call('webhooks.list', {}, { signal }), { changedBy: ['webhook:'] });
   const [testing, setTesting] = useState<string>();
   const { data } = listed;
+  const isMapping = data?.webhooks.some(({ mapping }) => mapping === named) === true;
   return (
     <Page wide help="schedule" title={t('Webhooks')} lead={t('Requests from other systems to agents. Mappings and secrets are set in config.yaml.')}>
       <ExecutionTabs current="/webhooks" />
@@ -46,10 +47,16 @@ function Whole({ named }: { readonly named: string | undefined }) {
         <>
           <ul className="rows" aria-label={t('Mappings')}>
             {data.webhooks.map((hook) => (
-              <MappingRow key={hook.mapping} hook={hook} base={data.path} onTest={() => setTesting(hook.mapping)} />
+              <MappingRow key={hook.mapping} hook={hook} base={data.path} isNamed={hook.mapping === named} onTest={() => setTesting(hook.mapping)} />
             ))}
           </ul>
-          <DeliveryList mappings={data.webhooks.map(({ mapping }) => mapping)} named={named} onReplayed={listed.reload} />
+          <DeliveryList
+            key={isMapping ? named : ''}
+            mappings={data.webhooks.map(({ mapping }) => mapping)}
+            mapping={isMapping ? named : undefined}
+            named={named}
+            onReplayed={listed.reload}
+          />
         </>
       )}
       {testing !== undefined && <TestDialog mapping={testing} onClose={() => setTesting(undefined)} onRun={listed.reload} />}
@@ -57,11 +64,25 @@ function Whole({ named }: { readonly named: string | undefined }) {
   );
 }
 
-function MappingRow({ hook, base, onTest }: { readonly hook: Webhook; readonly base: string; readonly onTest: () => void }) {
+function MappingRow({
+  hook,
+  base,
+  isNamed,
+  onTest,
+}: {
+  readonly hook: Webhook;
+  readonly base: string;
+  readonly isNamed: boolean;
+  readonly onTest: () => void;
+}) {
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (isNamed) row.current?.focus();
+  }, [isNamed]);
   const { mapping, name, path, source, preset, action, agentId, signature, replay, builtIn, deliveries, lastDeliveryAt } = hook;
   const address = `${location.origin}${base}/${path ?? '…'}`;
   return (
-    <li className="row">
+    <li className="row" tabIndex={-1} ref={row}>
       <div className="row-main">
         <span className="row-title mono">{mapping}</span>
         {name !== null && <p dir="auto">{name}</p>}
