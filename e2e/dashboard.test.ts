@@ -22,9 +22,13 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
 
   beforeAll(async () => {
     speech = await startFakeMedia();
+    const guillemots = { id: 'guillemots', match: { path: 'guillemots' }, messageTemplate: 'Counted {{number}}', secret: 's'.repeat(40) };
     const transcription = { providers: [{ type: 'openai-compatible', baseUrl: `${speech.url}/v1`, model: 'whisper' }] };
     [product, browser] = await Promise.all([
-      startProduct({ provider: { paceMs: 5 }, config: { gateway: { tokens: scopedTokens }, media: { transcription } } }),
+      startProduct({
+        provider: { paceMs: 5 },
+        config: { gateway: { tokens: scopedTokens }, media: { transcription }, webhooks: { mappings: [guillemots] } },
+      }),
       startBrowser(['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream']),
     ]);
   });
@@ -118,6 +122,16 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await using session = await logIn(tokenOf('rpc'));
       await go(session.page, 'Tokens');
       await session.page.getByText('This needs a token with the scope admin').waitFor();
+      // The search loads, and so shows, only what the token may see.
+      const called: string[] = [];
+      session.page.on('request', (request) => called.push(request.postData() ?? ''));
+      await session.page.keyboard.press('Control+k');
+      await session.page.getByRole('combobox', { name: 'Search everything' }).fill('webhooks');
+      await expect.poll(() => called.join(' ')).toContain('session.search');
+      expect(called.join(' ')).not.toMatch(/webhooks\.list|config\.schema/);
+      // The first one empties the field.
+      await session.page.keyboard.press('Escape');
+      await session.page.keyboard.press('Escape');
       await go(session.page, 'Chat');
       await ask(session.page, 'Hello from a program');
       await answers(session.page).getByText('the gateway answers').waitFor();
@@ -261,6 +275,18 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
 
     test('Ctrl-K goes to pages and conversations by the keyboard alone; Esc stops an answer', async () => {
       await product.call('agent.execute', { message: 'Where do puffins winter?', sessionKey: 'dashboard:puffins' });
+      const job = {
+        name: 'Count guillemots',
+        schedule: { kind: 'every', everyMs: 86_400_000 },
+        payload: { kind: 'agent_turn', message: 'How many?' },
+      };
+      await product.call('cron.add', job);
+      const { graphId } = (await product.call('graph.execute', {
+        label: 'Guillemots',
+        nodes: [{ node_id: 'gate', task: 'Shall they be counted?', type_id: 'approval-gate', type_config: { timeout_minutes: 5 } }],
+        announceChannelType: 'gateway',
+        announceChannelId: 'inbox',
+      })) as { graphId: string };
       product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
       await using session = await logIn();
       const { page, complaints } = session;
@@ -272,6 +298,35 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.waitForURL(/\/spend$/);
       await page.keyboard.press('?');
       await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+      await page.keyboard.press('Escape');
+      // Objects of all kinds, each of which opens at its address.
+      const found = (group: string, name: RegExp) => page.getByRole('group', { name: group, exact: true }).getByRole('option', { name });
+      await page.keyboard.press('Control+k');
+      await search.fill('guillemots');
+      await found('Jobs', /^Count guillemots/).waitFor();
+      await found('Runs', /^Guillemots/).waitFor();
+      await found('Webhooks', /^guillemots/).waitFor();
+      await found('Waiting for you', /^Guillemots/).waitFor();
+      await page.keyboard.press('ArrowUp');
+      await expect.poll(() => found('Webhooks', /^guillemots/).getAttribute('aria-selected')).toBe('true');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/\/webhooks\/guillemots$/);
+      await page.locator('li:focus', { hasText: '/hooks/guillemots' }).waitFor();
+      await page.keyboard.press('Control+k');
+      await search.fill('guillemots');
+      await page.keyboard.press('Enter');
+      await page.locator('article:focus', { hasText: 'Shall they be counted?' }).waitFor();
+      await product.call('graph.cancel', { graphId });
+      await page.keyboard.press('Control+k');
+      await search.fill('gateway.ratelimit.maxrequests');
+      await found('Settings', /gateway\.rateLimit\.maxRequests$/).waitFor();
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/\/settings\/config\/gateway\/gateway\.rateLimit\.maxRequests$/);
+      await page.locator('[id="setting-gateway.rateLimit.maxRequests"] :focus').waitFor();
+      await page.keyboard.press('Control+k');
+      await search.fill('new job');
+      await page.keyboard.press('Enter');
+      await page.getByRole('dialog', { name: 'New job' }).waitFor();
       await page.keyboard.press('Escape');
       await page.keyboard.press('Control+k');
       await search.fill('puffins');

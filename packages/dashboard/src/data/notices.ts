@@ -42,7 +42,8 @@ interface Due {
   readonly text: string;
 }
 
-function dueOf({ requests }: ApprovalsState, { items }: WaitingState): Due[] {
+/** Returns everything that waits for the user, each with a title of its kind and its name. */
+export function dueOf({ requests }: ApprovalsState, { items }: WaitingState): Due[] {
   return [
     ...requests.map(({ requestId, toolName }) => ({ key: requestId, title: t('A call needs your approval'), text: toolName })),
     ...items.map((item) => ({

@@ -2,7 +2,7 @@ import { t } from '../language.ts';
 import type { Result } from '@gatehouse/contract';
 import { useEffect } from 'react';
 import { useSession } from './context.ts';
-import { type Loaded, useLoad } from './use-load.ts';
+import { type Loaded, type LoadOptions, useLoad } from './use-load.ts';
 import { useStore } from './store.ts';
 import { isRecord } from '../ui/schema/paths.ts';
 import { createLookup, isSchema, type Lookup } from '../ui/schema/schema.ts';
@@ -49,12 +49,16 @@ export interface ConfigSchema {
 }
 
 /** Loads the schema of the configuration. */
-export function useConfigSchema(): Loaded<ConfigSchema> {
+export function useConfigSchema(options: Pick<LoadOptions, 'enabled'> = {}): Loaded<ConfigSchema> {
   const { client } = useSession();
-  return useLoad(['config.schema'], async (signal) => {
-    const { schema } = await client.call('config.schema', {}, { signal });
-    const { $defs } = schema;
-    const lookup = createLookup(isSchema($defs) ? $defs : {});
-    return { lookup, sections: childSettings(settingOf([], schema, lookup), lookup) };
-  });
+  return useLoad(
+    ['config.schema'],
+    async (signal) => {
+      const { schema } = await client.call('config.schema', {}, { signal });
+      const { $defs } = schema;
+      const lookup = createLookup(isSchema($defs) ? $defs : {});
+      return { lookup, sections: childSettings(settingOf([], schema, lookup), lookup) };
+    },
+    options,
+  );
 }

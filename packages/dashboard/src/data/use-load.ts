@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly settleMs?: number;
   /** True when the data of the previous key is shown until that of the new one is loaded. */
   readonly keepsPrevious?: (previousKey: readonly unknown[]) => boolean;
+  /** False while nothing is to be loaded. */
+  readonly enabled?: boolean;
 }
 
 const defaultSettleMs = 400;
@@ -28,11 +30,12 @@ const defaultSettleMs = 400;
  * `load` depends on: components with the same key share one request.
  */
 export function useLoad<T>(key: readonly unknown[], load: (signal: AbortSignal) => Promise<T>, options: LoadOptions = {}): Loaded<T> {
-  const { changedBy, settleMs = defaultSettleMs, keepsPrevious } = options;
+  const { changedBy, settleMs = defaultSettleMs, keepsPrevious, enabled = true } = options;
   const { client } = useSession().queries;
   const query = useQuery<{ readonly value: T }>(
     {
       queryKey: key,
+      enabled,
       // In an object, because the data of a query must not be undefined.
       queryFn: async ({ signal }) => ({ value: await load(signal) }),
       meta: changedBy === undefined ? {} : { staleness: { changedBy, settleMs } },
@@ -52,6 +55,6 @@ export function useLoad<T>(key: readonly unknown[], load: (signal: AbortSignal) 
     const timer = setTimeout(reloadNow, error.retryAfterMs);
     return () => clearTimeout(timer);
   }, [error, reloadNow]);
-  const loading = query.isFetching || query.isPending;
+  const loading = query.isFetching || (query.isPending && enabled);
   return { data: query.data?.value, error: loading ? undefined : (error ?? undefined), loading, reload: reloadNow };
 }

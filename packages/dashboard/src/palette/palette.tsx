@@ -1,31 +1,7 @@
 import { t } from '../language.ts';
-import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
-import { useSession } from '../data/context.ts';
-import { useConversations } from '../data/conversations.ts';
-import { ago } from '../data/format.ts';
-import { useStore } from '../data/store.ts';
-import { useLoad } from '../data/use-load.ts';
-import { useSettled } from '../data/use-settled.ts';
-import { navigate } from '../router.ts';
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { Dialog } from '../ui/dialog.tsx';
-
-const maxConversations = 200;
-const maxHits = 20;
-/** Most entries of a group, so that the others stay in view. */
-const maxShown = 8;
-
-export interface PalettePage {
-  readonly path: string;
-  readonly name: string;
-}
-
-interface Entry {
-  readonly key: string;
-  readonly group: string;
-  readonly label: string;
-  readonly hint?: string;
-  readonly to: string;
-}
+import { type Entry, type PalettePage, useEntries } from './use-entries.ts';
 
 const shortcuts: readonly (readonly [keys: string, what: string])[] = [
   [t('Ctrl K'), t('Search and go to anything')],
@@ -41,23 +17,26 @@ interface PaletteProps {
   readonly onClose: () => void;
 }
 
-/** One search over pages, actions, agents, conversations and messages; Enter opens the selected one. */
+/** One search over actions, pages and all objects that have a page; Enter opens the selected one. */
 export function Palette({ pages, onClose }: PaletteProps) {
-  const { chats } = useSession();
   const [query, setQuery] = useState('');
-  const [selected, setSelected] = useState(0);
+  /** Key of the entry that was selected by an arrow: it stays selected while other groups arrive. */
+  const [selected, setSelected] = useState<string>();
   const id = useId();
   const field = useRef<HTMLInputElement>(null);
   // After the dialog has opened, which focuses its first button.
   useEffect(() => field.current?.focus(), []);
-  const entries = useEntries(pages, query);
-  const at = Math.min(selected, entries.length - 1);
+  const { groups, loading, failed } = useEntries(pages, query);
+  const entries = groups.flatMap((group) => group.entries);
+  const at = Math.max(
+    0,
+    entries.findIndex(({ key }) => key === selected),
+  );
 
   function follow(entry: Entry | undefined): void {
     if (entry === undefined) return;
     onClose();
-    if (entry.key === 'new-chat') chats.begin();
-    navigate(entry.to);
+    entry.open();
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -65,7 +44,7 @@ export function Palette({ pages, onClose }: PaletteProps) {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (step !== 0 && entries.length > 0) {
       event.preventDefault();
-      setSelected((at + step + entries.length) % entries.length);
+      setSelected(entries.at((at + step) % entries.length)?.key);
     } else if (event.key === 'Enter') {
       event.preventDefault();
       follow(entries[at]);
@@ -84,88 +63,49 @@ export function Palette({ pages, onClose }: PaletteProps) {
           aria-controls={`${id}-list`}
           aria-activedescendant={entries[at] === undefined ? undefined : `${id}-${at}`}
           autoComplete="off"
-          placeholder={t('Pages, agents, conversations, messages')}
+          placeholder={t('Pages, conversations, jobs, runs, settings, …')}
           value={query}
           onChange={(event) => {
             setQuery(event.target.value);
-            setSelected(0);
+            setSelected(undefined);
           }}
           onKeyDown={onKeyDown}
         />
         <ul id={`${id}-list`} role="listbox" aria-label={t('Results')}>
-          {entries.map((entry, index) => (
-            <li
-              key={entry.key}
-              id={`${id}-${index}`}
-              role="option"
-              aria-selected={index === at}
-              ref={index === at ? scrollIntoView : undefined}
-              onClick={() => follow(entry)}
-            >
-              <span className="palette-label" dir="auto">
-                {entry.label}
+          {groups.map(({ name, entries: inGroup }) => (
+            <li key={name} role="group" aria-label={name}>
+              <span className="palette-group-name" aria-hidden="true">
+                {name}
               </span>
-              <span className="hint cut">{entry.hint ?? entry.group}</span>
+              {inGroup.map((entry) => {
+                const index = entries.indexOf(entry);
+                return (
+                  <div
+                    key={entry.key}
+                    id={`${id}-${index}`}
+                    role="option"
+                    aria-selected={index === at}
+                    ref={index === at ? scrollIntoView : undefined}
+                    onClick={() => follow(entry)}
+                  >
+                    <span className="palette-label" dir="auto">
+                      {entry.label}
+                    </span>
+                    {entry.hint !== undefined && <span className="hint cut">{entry.hint}</span>}
+                  </div>
+                );
+              })}
             </li>
           ))}
         </ul>
-        {entries.length === 0 && <p className="hint pad">{t('Nothing found.')}</p>}
+        {entries.length === 0 && <p className="hint pad">{loading ? t('Searching…') : t('Nothing found.')}</p>}
+        {failed && <p className="hint pad">{t('Some results could not be loaded.')}</p>}
       </div>
     </Dialog>
   );
 }
 
 const scrollIntoView = (element: HTMLElement | null): void => element?.scrollIntoView({ block: 'nearest' });
-
-function useEntries(pages: readonly PalettePage[], query: string): readonly Entry[] {
-  const { client, agents, agentNames } = useSession();
-  const agentIds = useStore(agents);
-  const names = useStore(agentNames);
-  const wanted = query.trim();
-  const settled = useSettled(query);
-  const conversations = useConversations(maxConversations, {}).data?.sessions;
-  const found = useLoad(
-    ['palette.search', settled],
-    async (signal) => (settled.length < 2 ? undefined : client.call('session.search', { query: settled, limit: maxHits }, { signal })),
-    { keepsPrevious: ([name]) => name === 'palette.search' },
-  ).data;
-  return useMemo(() => {
-    const terms = wanted.toLocaleLowerCase().split(/\s+/).filter(Boolean);
-    const matching = (entries: readonly Entry[]): readonly Entry[] =>
-      entries.filter(({ label, hint = '' }) => terms.every((term) => `${label} ${hint}`.toLocaleLowerCase().includes(term))).slice(0, maxShown);
-    const actions: Entry[] = [{ key: 'new-chat', group: t('Actions'), label: t('New chat'), to: '/chat' }];
-    const hits = found?.mode === 'search' && wanted !== '' ? found.results : [];
-    return [
-      ...matching(actions),
-      ...matching(pages.map(({ path, name }) => ({ key: path, group: t('Pages'), label: name, to: path }))),
-      ...matching(
-        agentIds.map((agentId) => ({
-          key: `agent ${agentId}`,
-          group: t('Agents'),
-          label: names.get(agentId) ?? agentId,
-          hint: agentId,
-          to: `/agents/${agentId}`,
-        })),
-      ),
-      ...matching(
-        (conversations ?? []).map(({ conversationRef, title, sessionKey, agentId, updatedAt }) => ({
-          key: conversationRef,
-          group: t('Conversations'),
-          label: title ?? sessionKey,
-          hint: `${names.get(agentId) ?? agentId} · ${ago(updatedAt)}`,
-          to: `/chat/${conversationRef}`,
-        })),
-      ),
-      ...hits.slice(0, maxShown).map(({ conversationRef, seq, title, sessionKey, snippet }): Entry => ({
-        key: `${conversationRef} ${seq}`,
-        group: t('Messages'),
-        label: title ?? sessionKey,
-        hint: snippet,
-        to: `/conversations/${conversationRef}/${seq}`,
-      })),
-    ];
-  }, [wanted, pages, agentIds, names, conversations, found]);
-}
 
 /** The list of keyboard shortcuts. */
 export function Shortcuts({ onClose }: { readonly onClose: () => void }) {
