@@ -42,7 +42,7 @@ interface Due {
   readonly text: string;
 }
 
-/** Returns everything that waits for the user, each with a title of its kind and its name. */
+/** Returns the items waiting for the user, each with a title of its kind and its name. */
 export function dueOf({ requests }: ApprovalsState, { items }: WaitingState): Due[] {
   return [
     ...requests.map(({ requestId, toolName }) => ({ key: requestId, title: t('A call needs your approval'), text: toolName })),
