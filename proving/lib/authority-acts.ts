@@ -69,8 +69,6 @@ export const acts: readonly Act[] = [
         name: mark,
         schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' },
         payload: { kind: 'agent_turn', message: askForCall('exec', touch(mark)) },
-        // A group is known by the chat that its jobs report to.
-        tell: 'conversation',
       }),
   },
   { name: 'a file', tool: 'write', expected: held, effect: 'file', text: (mark) => askForCall('write', { path: `output/${mark}`, content: 'x' }) },

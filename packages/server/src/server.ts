@@ -169,6 +169,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       inbox: inbox.api,
       endpoints: outbox.endpoints,
       mayWrite: (principalId, chat) => late.channels.value.mayWrite(principalId, chat),
+      refusalOf: (author) => late.channels.value.refusalOf(author),
       memory: memory.life,
       fence: fence.wrap,
       identityOf,

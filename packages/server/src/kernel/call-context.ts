@@ -43,6 +43,14 @@ export interface ChatEndpoint {
   readonly conversationKind: 'direct' | 'shared';
 }
 
+/** Somebody who wrote in a chat, with the authority that the message was accepted with. */
+export interface ChatAuthor {
+  readonly to: ChatEndpoint;
+  /** Id on the platform. */
+  readonly senderId: string;
+  readonly trust: 'owner' | 'member' | 'guest';
+}
+
 /** Position of a turn in the tree of turns that one request started. */
 export interface CallingTurn {
   readonly turnId: string;
@@ -62,6 +70,8 @@ export interface CallingTurn {
   readonly toolBounds?: ToolBounds;
   /** The chat that the request came from: what the turn starts reports there, and its approvals are asked there. */
   readonly endpoint?: ChatEndpoint;
+  /** Author of the message that the turn answers; absent for what follows from that turn. */
+  readonly author?: ChatAuthor;
 }
 
 /** The root run that work is a part of, with what is known of its position in it. */

@@ -11,3 +11,8 @@ export const StoredChatEndpoint = once(() =>
     conversationKind: z.enum(['direct', 'shared']),
   }),
 );
+
+/** A stored `ChatAuthor`. */
+export const StoredChatAuthor = once(() =>
+  z.strictObject({ to: StoredChatEndpoint(), senderId: z.string(), trust: z.enum(['owner', 'member', 'guest']) }),
+);

@@ -37,6 +37,7 @@ const row: JobRow = {
   endedAtMs: null,
   revision: 1,
   createdAtMs: atMs,
+  authorJson: null,
 };
 const job: Job = parseJob(row) ?? expect.fail('the job is damaged');
 

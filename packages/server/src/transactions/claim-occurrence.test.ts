@@ -41,6 +41,7 @@ async function addJobs(db: Db, count: number, nextRunAtMs: number): Promise<JobR
     endedAtMs: null,
     revision: 1,
     createdAtMs: startMs,
+    authorJson: null,
   }));
   await Promise.all(
     jobs.map((job) =>

@@ -36,6 +36,7 @@ const rowOf = (name: string): JobRow => ({
   endedAtMs: null,
   revision: 1,
   createdAtMs: atMs,
+  authorJson: null,
 });
 
 const add = (db: Db, name: string) =>
@@ -66,7 +67,7 @@ test('while a reset runs nothing of the agent is acknowledged that it would lose
   const change = { id, revision, name, scheduleJson, payloadJson, policiesJson, nextRunAtMs, dueAtMs };
   await expect(
     db.write(changeJob, {
-      change: { ...change, state: 'paused', pauseReason: 'operator', errors: 0 },
+      change: { ...change, state: 'paused', pauseReason: 'operator', errors: 0, authorJson: null },
       row: job.row,
       audit: { ...audit, id: 'au_c' },
     }),

@@ -176,6 +176,7 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
   return {
     methods: { ...instances.methods, ...messages.methods, ...deps.outbox.methods, ...outgoing.methods },
     mayWrite,
+    refusalOf: messages.refusalOf,
     standing: () => instances.standing(),
     async expireSends(limit: number): Promise<void> {
       const { db, bus, clock } = core('delivery');

@@ -1,8 +1,9 @@
 import { claimBackfill, claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
 import type { WorkAuthority } from '../features/access/tokens/api.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
-import type { Destination, EndpointsApi } from '../features/channels/delivery/api.ts';
+import type { EndpointsApi } from '../features/channels/delivery/api.ts';
 import { createCron } from '../features/unattended/cron/cron.ts';
+import type { AuthorityDeps } from '../features/unattended/cron/occurrences/authority.ts';
 import type { InternalAction } from '../features/unattended/cron/occurrences/run-action.ts';
 import { createWakeGate } from '../features/unattended/cron/occurrences/wake-gate/wake-gate.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
@@ -33,8 +34,8 @@ export interface CronWiring {
   readonly fence: FenceText;
   readonly identityOf: IdentityOf;
   readonly knowsModel: (name: string) => boolean;
-  /** Whether a principal of the chats may still use agents. */
-  readonly mayWrite: (principalId: string, chat: Destination | undefined) => Promise<boolean>;
+  readonly mayWrite: AuthorityDeps['mayWrite'];
+  readonly refusalOf: AuthorityDeps['refusalOf'];
   /** Called after messages were stored. */
   readonly noticeMessages: () => void;
   /** Ends the waits of a root run for approvals, as denied. */
@@ -77,6 +78,7 @@ export function wireCron({ live, core }: Assembly, { turns, memory, identityOf, 
       turns,
       identityOf,
       mayWrite: deps.mayWrite,
+      refusalOf: deps.refusalOf,
       conversationOf: conversationTarget,
       // A script runs in real time, whatever clock the rest uses.
       runWakeGate: createWakeGate({ after: systemClock.after }),

@@ -88,6 +88,21 @@ async function report(name: string, agentId = 'default'): Promise<void> {
   await expect.poll(async () => (await deliveries()).some(({ text }) => text === `Report ${name}`)).toBe(true);
 }
 
+/** Runs a job; returns the record of the run when it has ended. */
+async function runOf(jobName: string) {
+  const { client } = server;
+  const started = await client.call('cron.run', { jobName, mode: 'force' });
+  const last = async () =>
+    (await client.call('cron.runs', { jobName })).runs.find((run) => 'executionId' in started && run.executionId === started.executionId);
+  await later(async () => (await last())?.terminalAtMs).toBeDefined();
+  return last();
+}
+const ended = (why: string) => ({
+  status: 'skipped',
+  errorKind: 'authority',
+  reason: `The authority that the job was added with has ended: ${why}.`,
+});
+
 test('a reset or deletion of a conversation ends what waits of it, that of an agent what is held, and nothing else', async () => {
   await start({ owners: [String(ada.id)], quietHours });
   telegram.chats.say(ada, 'hello');
@@ -217,4 +232,34 @@ test('an approval is given while the channel is away, and withdrawn when the pai
   await later(pending).toBe(0);
   await later(lastState).toBe('done');
   expect(await jobs()).not.toContain('job-withdrawn');
+  expect(await runOf('job-approved')).toMatchObject(ended(`${ada.id} is not paired with the channel "bot" any more`));
+});
+
+test('a job that an owner adds in a group runs while the owner, the group and its channel remain', async () => {
+  const group = -1;
+  await start({ owners: [String(ada.id)] });
+  telegram.chats.addGroup({ id: group, title: 'Lab', members: [ada] });
+  const payload = { kind: 'agent_turn', message: 'Think of the tea.' };
+  const answer = answering(({ question, results }) =>
+    question.includes('job-tea') && results.length === 0
+      ? call('cron', { action: 'add', name: 'job-tea', schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' }, payload })
+      : { text: 'Well.' },
+  );
+  server.provider.setAnswer(answer);
+  telegram.chats.say(ada, `@${telegram.bot.username} job-tea`, { chat: group });
+  await later(() => telegram.chats.said(group).map(({ text }) => text)).toEqual(['Well.']);
+  expect(await runOf('job-tea')).toMatchObject({ status: 'completed' });
+
+  await server[Symbol.asyncDispose]();
+  await start({ owners: [String(ada.id)] });
+  expect(await runOf('job-tea')).toMatchObject({ status: 'completed' });
+
+  const set = (key: string, value: unknown) => server.client.call('config.patch', { path: `channels.bot.${key}`, value, confirm: true });
+  await set('owners', ['1002']);
+  expect(await runOf('job-tea')).toMatchObject(ended(`${ada.id} is not an owner of the channel "bot" any more`));
+  await set('owners', [String(ada.id)]);
+  await set('groups.policy', 'disabled');
+  expect(await runOf('job-tea')).toMatchObject(ended(`the group ${group} of the channel "bot" is not answered any more`));
+  await server.client.call('channels.disable', { channel_type: 'telegram' });
+  expect(await runOf('job-tea')).toMatchObject(ended('the channel "bot" was disabled, removed or replaced'));
 });

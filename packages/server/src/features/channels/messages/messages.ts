@@ -24,6 +24,7 @@ import { principalOfSender } from '../../../channels/sender-principal.ts';
 import { principalOfGroup, sessionKeyOf } from './identity.ts';
 import type { Choice } from './conversations-store.ts';
 import { changesOf, destinationOf, filesOf, nameOf, textOf, threadOf } from './received.ts';
+import { createRefusalOf } from './refusal.ts';
 import { commandLimits, createRunCommand } from './run-command.ts';
 import { createRunMessage, messageLimits, type MessageWork, type RunMessageDeps } from './run-message.ts';
 import {
@@ -94,9 +95,10 @@ const botFlood = { limit: 3, windowMs: 60_000 };
 /** Takes in messages of platforms: who is answered, by which agent, in which conversation, and with whose authority. */
 export function createMessages(deps: MessagesDeps) {
   const { db, bus, clock, log, agents, delivery, durable } = deps;
-  const { run, gaveUp, active, mayStill } = createRunMessage(deps);
+  const refusalOf = createRefusalOf(deps);
+  const { run, gaveUp, active } = createRunMessage(deps, refusalOf);
   durable.handle(messageKind, run, { ...messageLimits, gaveUp });
-  durable.handle(commandKind, createRunCommand(deps, mayStill), commandLimits);
+  durable.handle(commandKind, createRunCommand(deps, refusalOf), commandLimits);
   const floods = new RateLimiter({ ...flood, clock });
   const readStored = createReadStored(deps);
   const botFloods = new RateLimiter({ ...botFlood, clock });
@@ -361,6 +363,7 @@ export function createMessages(deps: MessagesDeps) {
   return {
     methods,
     activeRuns: active,
+    refusalOf,
     /** Returns how far an instance has received. */
     cursorOf: (instance: string): Promise<string | undefined> => db.read(readCursor, { instance }),
     /** Stores messages; returns the reasons of those that started no turn. Rejects when they could not be stored. */

@@ -16,13 +16,13 @@ import type { DurableWork, EndWithMessage, WorkClaim, WorkEnd, WorkHandler, Work
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DeliveryApi, OutgoingMessage } from '../delivery/api.ts';
 import type { InstanceConfig, OpenedPlatform } from '../instances/api.ts';
-import { rulesOf } from '../../../channels/people.ts';
 import { type CommandDeps, commandIn, runCommand } from './commands.ts';
 import { digestText } from './digest.ts';
 import { fetchFiles, type FetchedFiles, type FetchFilesDeps, FileUnavailable } from './fetch-files.ts';
 import { markMessage } from './mark-message.ts';
 import { Preview } from './preview.ts';
-import { findPairing, readFiles, readPreview, saveFiles, savePreview } from './store.ts';
+import type { RefusalOf } from './refusal.ts';
+import { readFiles, readPreview, saveFiles, savePreview } from './store.ts';
 import { createSlots } from './slots.ts';
 import { showTyping } from './typing.ts';
 import type { Voice } from './voice.ts';
@@ -104,13 +104,14 @@ export interface RunMessageDeps extends Core, CommandDeps, FetchFilesDeps {
 }
 
 /** Answers a message of a platform: runs its turn, and stores the answer for sending in the commit of the turn. */
-export function createRunMessage(deps: RunMessageDeps): {
+export function createRunMessage(
+  deps: RunMessageDeps,
+  refusalOf: RefusalOf,
+): {
   readonly run: WorkHandler;
   readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
   /** Turns of an instance that run now. */
   readonly active: (instance: string) => number;
-  /** Whether the sender of a message may still write. */
-  readonly mayStill: (work: MessageWork) => Promise<boolean>;
 } {
   const { db, clock, log, delivery } = deps;
   const active = new Map<string, number>();
@@ -126,26 +127,6 @@ export function createRunMessage(deps: RunMessageDeps): {
     const inbox = alertOf(item, work, `got no answer: ${cause}`, atMs);
     log.warn({ messageId: item.key, workId: id, instance: work.to.instance, errorKind }, 'Message of a channel got no answer');
     if (await db.write(deps.endWithMessage, { id, owner, fence, state: 'failed', errorKind, inbox, atMs })) deps.inbox.announce(inbox);
-  }
-
-  /** Whether the sender may still write: what was configured or approved may have ended since. */
-  async function mayStill({
-    to: { instance, channelType, conversationId, conversationKind },
-    senderId,
-    trust,
-    isBot = false,
-  }: MessageWork): Promise<boolean> {
-    const config = deps.configOf(instance);
-    if (config?.type !== channelType) return false;
-    if (isBot && config.bots === 'off') return false;
-    const rules = conversationKind === 'shared' ? rulesOf(config, conversationId) : undefined;
-    if (rules?.isOpen === false) return false;
-    if (trust === 'owner') return config.owners.includes(senderId);
-    if (rules !== undefined) return rules.allowFrom?.includes(senderId) !== false || config.owners.includes(senderId);
-    if (trust === 'guest' && !isBot) return config.dm.policy === 'open';
-    if (config.dm.policy === 'disabled') return false;
-    if (config.dm.allowFrom.includes(senderId) || (isBot && config.dm.policy === 'open')) return true;
-    return (await db.read(findPairing, { instance, channelType, senderId }))?.principalId != null;
   }
 
   /** Returns the files of a message: fetched once, and the same at each resume. */
@@ -199,8 +180,9 @@ export function createRunMessage(deps: RunMessageDeps): {
       const work = MessageWork().parse(item.payload);
       const { id: workId, owner, fence } = item;
       const hasBegun = item.resumed || item.waiting?.hasAsked === true;
-      if (!hasBegun && !(await mayStill(work))) {
-        await giveUp(item, work, 'not_allowed', 'its sender may not write any more, or the channel was disabled');
+      const refusal = hasBegun ? undefined : await refusalOf(work);
+      if (refusal !== undefined) {
+        await giveUp(item, work, 'not_allowed', refusal);
         return 'settled';
       }
       let alert: InboxMessage | undefined;
@@ -237,6 +219,7 @@ export function createRunMessage(deps: RunMessageDeps): {
             ...(work.trust === 'guest' && { authority: 'webhook' as const }),
             target: work.target,
             endpoint: work.to,
+            author: { to: work.to, senderId: work.senderId, trust: work.trust },
             ...textsOf(work, files),
             attachments: files.attachments,
             sink: preview,
@@ -280,7 +263,6 @@ export function createRunMessage(deps: RunMessageDeps): {
         count(work.to.instance, -1);
       }
     },
-    mayStill,
     active: (instance) => active.get(instance) ?? 0,
     async gaveUp(item, errorKind, cause) {
       const { id, owner, fence } = item;

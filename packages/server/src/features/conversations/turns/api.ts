@@ -2,7 +2,7 @@ import type { AgentConfig, AnswerEffort, MessageAttachment, OperationType, Token
 import type * as z from 'zod';
 import type { WorkClaim, WorkEnd, WorkWait } from '../../unattended/durable/api.ts';
 import type { ConversationAddress, ConversationTarget } from '../sessions/api.ts';
-import type { CallContext, CallingTurn, ChatEndpoint, ToolBounds } from '../../../kernel/call-context.ts';
+import type { CallContext, CallingTurn, ChatAuthor, ChatEndpoint, ToolBounds } from '../../../kernel/call-context.ts';
 import type { OperationCall, OperationResult } from '../../../kernel/db/operation.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ThinkingBlock, ToolCall, ToolSpec } from '../../../llm/model.ts';
 import type { TaskAnnouncement } from '../../../runtime/background.ts';
@@ -147,6 +147,8 @@ export interface DurableTurn {
   readonly toolBounds?: ToolBounds;
   /** The chat that its request came from, or that gets its result. */
   readonly endpoint?: ChatEndpoint | undefined;
+  /** Who wrote the message in a chat. */
+  readonly author?: ChatAuthor;
   /** Additional tools of this turn, unless the agent's policy denies them. */
   readonly extraTools?: readonly Tool[];
   readonly cacheRetention?: AgentConfig['cacheRetention'];

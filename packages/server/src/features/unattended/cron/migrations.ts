@@ -103,4 +103,5 @@ export const cronMigrations: readonly Migration[] = [
     ],
   },
   { id: '411-occurrence-times', up: [`CREATE INDEX cron_occurrence_by_start ON cron_occurrence (started_at_ms, execution_id)`] },
+  { id: '450-cron-author', up: [`ALTER TABLE cron_job ADD COLUMN author_json TEXT`] },
 ];

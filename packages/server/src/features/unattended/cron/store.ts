@@ -33,6 +33,8 @@ export interface JobRow {
   /** Incremented by each change; plans made for an earlier revision are dropped. */
   readonly revision: number;
   readonly createdAtMs: number;
+  /** Author of a job that was added in a chat. */
+  readonly authorJson: string | null;
 }
 
 export const jobColumns = [
@@ -57,6 +59,7 @@ export const jobColumns = [
   'endedAtMs',
   'revision',
   'createdAtMs',
+  'authorJson',
 ] as const;
 
 /** Version of the tables' content; strict readers reject any other. */
@@ -195,6 +198,7 @@ export interface JobChange {
   readonly nextRunAtMs: number | null;
   readonly dueAtMs: number | null;
   readonly errors: number;
+  readonly authorJson: string | null;
 }
 
 const sameName = query<{ agentId: string; principalId: string; name: string; id: string }, { id: string }>(({ db, p }) =>
@@ -220,6 +224,7 @@ const updateRow = query<JobChange>(({ db, sql, p }) =>
       nextRunAtMs: p('nextRunAtMs'),
       dueAtMs: p('dueAtMs'),
       errors: p('errors'),
+      authorJson: p('authorJson'),
       revision: sql<number>`revision + 1`,
     })
     .where('id', '=', p('id'))

@@ -34,6 +34,7 @@ interface CronJobTable {
   readonly revision: number;
   readonly createdAtMs: number;
   readonly byAgent: Generated<number>;
+  readonly authorJson: string | null;
 }
 
 /** Rows of `cron_occurrence`. */

@@ -119,7 +119,7 @@ export function partOfTurn(
 
 /** Returns the turn as calls of its tools see it. */
 export function callingTurn({ target, origin, background, durable, synthetic }: PreparedTurn, start: Pick<TurnStart, 'id' | 'traceId'>): CallingTurn {
-  const { authority, toolPolicy, toolBounds, endpoint } = durable?.turn ?? {};
+  const { authority, toolPolicy, toolBounds, endpoint, author } = durable?.turn ?? {};
   const by = authorityOf({ origin, ...(background !== undefined && { background }), ...(authority !== undefined && { authority }) });
   const policies = [...(toolPolicy === undefined ? [] : [toolPolicy]), ...(toolBounds?.policies ?? [])];
   return {
@@ -128,6 +128,7 @@ export function callingTurn({ target, origin, background, durable, synthetic }: 
     sessionKey: target.sessionKey,
     ...((policies.length > 0 || toolBounds !== undefined) && { toolBounds: { policies, agents: toolBounds?.agents ?? [] } }),
     ...(endpoint !== undefined && { endpoint }),
+    ...(author !== undefined && { author }),
   };
 }
 

@@ -56,6 +56,7 @@ export function builtInJobs(agentId: string, config: CronConfig, nowMs: number):
         endedAtMs: null,
         revision: 1,
         createdAtMs: nowMs,
+        authorJson: null,
       };
     });
 }

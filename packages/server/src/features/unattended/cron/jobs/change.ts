@@ -6,7 +6,7 @@ import { dueTime } from '../occurrences/claim.ts';
 import { checkInterval } from '../schedule/least-interval.ts';
 import { nextRun } from '../schedule/schedule.ts';
 import type { JobChange } from '../store.ts';
-import type { Job } from './job.ts';
+import { authorJsonOf, type Job } from './job.ts';
 import { checkJob, checkSchedule, type InputDeps, policiesFor, wrong } from './job-input.ts';
 
 type Changes = Omit<Params<'cron.update'>, 'jobId' | 'jobName'>;
@@ -56,6 +56,8 @@ export async function changed(
     nextRunAtMs,
     dueAtMs: isMoved ? dueTime({ id: row.id, schedule }, nextRunAtMs, config.staggerWindowMs) : row.dueAtMs,
     errors: resumes ? 0 : row.errors,
+    // The text of its turns is that of its last author.
+    authorJson: (field === undefined ? null : authorJsonOf(call)) ?? row.authorJson,
   };
 }
 

@@ -12,7 +12,7 @@ import { nextRun } from '../schedule/schedule.ts';
 import { addJob, changeJob, type JobRow, removeJob } from '../store.ts';
 import { changed, present } from './change.ts';
 import { assertAuthored, findOneJob } from './find-job.ts';
-import { viewOf, parseJob } from './job.ts';
+import { authorJsonOf, viewOf, parseJob } from './job.ts';
 import { checkJob, checkSchedule } from './job-input.ts';
 import { agentFor, reachOf } from './reach.ts';
 import { listJobs } from './search-store.ts';
@@ -61,6 +61,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
         endedAtMs: null,
         revision: 1,
         createdAtMs: nowMs,
+        authorJson: authorJsonOf(call),
       };
       const audit = audited(call, 'cron.add', 'mutate', id);
       const bySelf = call.agentCaller !== undefined && { selfMax: deps.selfMax() };

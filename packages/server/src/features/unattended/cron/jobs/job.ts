@@ -1,4 +1,6 @@
 import { type CronJob, CronJobPayload, type CronLifecycle, CronPolicies, CronSchedule, type CronWorkKind } from '@gatehouse/contract';
+import type { CallContext, ChatAuthor } from '../../../../kernel/call-context.ts';
+import { StoredChatAuthor } from '../../../../kernel/chat-endpoint.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { JobRow } from '../store.ts';
 
@@ -9,6 +11,7 @@ export interface Job {
   readonly payload: CronJobPayload;
   readonly policies: CronPolicies;
   readonly workKind: CronWorkKind;
+  readonly author: ChatAuthor | undefined;
 }
 
 const workKinds: Readonly<Record<CronJobPayload['kind'], CronWorkKind>> = {
@@ -17,6 +20,12 @@ const workKinds: Readonly<Record<CronJobPayload['kind'], CronWorkKind>> = {
   delivery: 'delivery_only',
   internal_action: 'internal_action',
 };
+
+/** Returns the author of a job to store, when it is added or changed in a chat. */
+export function authorJsonOf({ agentCaller }: CallContext): string | null {
+  const author = agentCaller?.turn?.author;
+  return author === undefined ? null : JSON.stringify(author);
+}
 
 /** Parses a row; returns undefined when it is damaged. */
 export function parseJob(row: JobRow): Job | undefined {
@@ -28,6 +37,7 @@ export function parseJob(row: JobRow): Job | undefined {
       payload,
       policies: CronPolicies().parse(parseJson(row.policiesJson)),
       workKind: workKinds[payload.kind],
+      author: row.authorJson === null ? undefined : StoredChatAuthor().parse(parseJson(row.authorJson)),
     };
   } catch {
     return undefined;

@@ -1,20 +1,15 @@
-import type { Identity, IdentityOf } from '../../../../kernel/call-context.ts';
 import type { AgentsApi } from '../../../agents/agents/api.ts';
-import type { Destination } from '../../../channels/delivery/api.ts';
 import type { DurableWork, WorkItem, WorkWait } from '../../durable/api.ts';
 import { type AgentTurnDeps, runAgentTurn } from './agent-turn.ts';
-import { chatOf, type Finish, type RunResult, type StoredEnd } from './finish.ts';
+import { type AuthorityDeps, authorityOf, withoutToken } from './authority.ts';
+import { type Finish, type RunResult, type StoredEnd } from './finish.ts';
 import { runAction, type RunActionDeps } from './run-action.ts';
 import { askGate, type AskGateDeps } from './wake-gate/ask-gate.ts';
 import type { CronWork } from './work.ts';
 
-export interface ExecuteDeps extends AskGateDeps, AgentTurnDeps, RunActionDeps {
+export interface ExecuteDeps extends AskGateDeps, AgentTurnDeps, AuthorityDeps, RunActionDeps {
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly durable: Pick<DurableWork, 'waitFor' | 'untilResumed'>;
-  /** Returns the current identity of a token; undefined when it was revoked. */
-  readonly identityOf: IdentityOf;
-  /** Whether a principal of the chats may still use agents. */
-  readonly mayWrite: (principalId: string, chat: Destination | undefined) => Promise<boolean>;
 }
 
 /** An occurrence that this process executes. */
@@ -39,7 +34,9 @@ export async function executeOccurrence(deps: ExecuteDeps, execution: Execution)
   const { work, item, signal } = execution;
   const { payload, policies } = work;
   const agent = deps.agents.find(work.agentId);
-  const identity = await identityIn(deps, work);
+  const authority = await authorityOf(deps, work);
+  const identity = typeof authority === 'string' ? undefined : authority;
+  const unauthorized: RunResult = { status: 'skipped', errorKind: 'authority', reason: typeof authority === 'string' ? authority : withoutToken };
   const isAuthorized = identity !== undefined && agent !== undefined && identity.agents?.includes(agent.id) !== false;
   const startsWithTurn = payload.kind === 'agent_turn' && policies.wakeGate === undefined && isAuthorized && !agent.suspended;
   // The opening of a turn checks the claim, in the commit that stores it; everything else also acts outside of the database.
@@ -73,24 +70,8 @@ export async function executeOccurrence(deps: ExecuteDeps, execution: Execution)
   }
 }
 
-/** Returns the identity that a job acts with: that of its token, or of somebody who made it in a chat and may still write there. */
-async function identityIn(
-  { identityOf, mayWrite }: ExecuteDeps,
-  { tokenId, principalId, agentId, policies }: CronWork,
-): Promise<Identity | undefined> {
-  if (tokenId !== principalId) return identityOf(tokenId, principalId);
-  const chat = policies.deliveryTarget && chatOf(policies.deliveryTarget.destinationEndpoint);
-  return (await mayWrite(principalId, chat)) ? { principalId, tokenId, scopes: [], agents: [agentId] } : undefined;
-}
-
 const skippedWithout = (agentId: string, isThere: boolean): RunResult => ({
   status: 'skipped',
   errorKind: 'precondition',
   reason: isThere ? `Agent ${agentId} is suspended.` : `Agent ${agentId} does not exist.`,
 });
-
-const unauthorized: RunResult = {
-  status: 'skipped',
-  errorKind: 'authority',
-  reason: 'The token that created the job was revoked or may no longer use the agent.',
-};

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { CronJobPayload, CronPolicies, cronTriggers, once } from '@gatehouse/contract';
 import * as z from 'zod';
+import { StoredChatAuthor } from '../../../../kernel/chat-endpoint.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { NewWork } from '../../durable/api.ts';
 import type { Job } from '../jobs/job.ts';
@@ -16,6 +17,8 @@ export const CronWork = once(() =>
     agentId: z.string(),
     principalId: z.string(),
     tokenId: z.string(),
+    /** Of a job that was added in a chat. */
+    author: StoredChatAuthor().optional(),
     scheduledForMs: z.int(),
     startedAtMs: z.int(),
     trigger: z.enum(cronTriggers),
@@ -29,7 +32,7 @@ export const CronWork = once(() =>
 );
 export type CronWork = z.output<ReturnType<typeof CronWork>>;
 
-export function workOf({ row, schedule, payload, policies }: Job, occurrence: OccurrenceRow, atMs: number, isBackfill = false): NewWork {
+export function workOf({ row, schedule, payload, policies, author }: Job, occurrence: OccurrenceRow, atMs: number, isBackfill = false): NewWork {
   const work: CronWork = {
     executionId: occurrence.executionId,
     jobId: row.id,
@@ -37,6 +40,7 @@ export function workOf({ row, schedule, payload, policies }: Job, occurrence: Oc
     agentId: row.agentId,
     principalId: row.principalId,
     tokenId: row.tokenId,
+    ...(author !== undefined && { author }),
     scheduledForMs: occurrence.scheduledForMs,
     startedAtMs: occurrence.startedAtMs,
     trigger: occurrence.trigger,
