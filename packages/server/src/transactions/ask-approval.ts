@@ -1,11 +1,12 @@
 import { deliverMessage, withdrawMessage } from './deliver-message.ts';
 import { askForCall, type Asked, type Asking, removeRequest } from '../features/access/approvals/store.ts';
+import { ownerQuestionKeyOf, questionKeyOf } from '../features/channels/approvals/store.ts';
 import type { PartRow } from '../features/channels/delivery/api.ts';
 import { addParts, withdrawParts } from '../features/channels/delivery/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Stores a request for an approval with the messages that announce it, in the inbox and in its chat, all or none. */
+/** Stores a request for an approval with the messages that announce it, in the inbox and in chats, all or none. */
 export const askApproval = operation(
   'approvals.ask',
   async (
@@ -26,6 +27,6 @@ export const withdrawApproval = operation(
   async (tx, { id, opKey }: { readonly id: string; readonly opKey: string }): Promise<void> => {
     if (!(await removeRequest(tx, { id }))) return;
     await withdrawMessage(tx, { opKey });
-    await withdrawParts(tx, { opKey });
+    for (const question of [questionKeyOf(id), ownerQuestionKeyOf(id)]) await withdrawParts(tx, { opKey: question });
   },
 );

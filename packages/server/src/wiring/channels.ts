@@ -1,6 +1,7 @@
 import type { AgentsApi } from '../features/agents/agents/api.ts';
 import { type AnswersDeps, createAnswers } from '../features/channels/approvals/answers.ts';
 import { createApprovalChats } from '../features/channels/approvals/chats.ts';
+import { findOwnerChat } from '../features/channels/approvals/store.ts';
 import type { DeliveryApi, Destination } from '../features/channels/delivery/api.ts';
 import { admitsOf } from '../channels/people.ts';
 import { readRecipients } from '../features/channels/delivery/admission.ts';
@@ -100,6 +101,10 @@ export function wireOutbox({ options, live, core }: Assembly, { agents }: { read
         if (listed.includes(to.conversationId)) return true;
         const there = await db.read(readRecipients, { to, admits: { listed, arePaired: false, isOpen: false } });
         return there !== undefined && there.length > 0;
+      },
+      async findOwner({ instance, channelType }) {
+        const { enabled = false, type, owners = [] } = channels.current[instance] ?? {};
+        return enabled && type === channelType ? db.read(findOwnerChat, { instance, channelType, owners }) : undefined;
       },
     }),
   };

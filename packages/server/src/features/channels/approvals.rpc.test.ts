@@ -178,6 +178,34 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     expect(rings).toBe(1);
   });
 
+  test('of somebody who is not an owner are put to the first owner who has written directly, and decided there too', async () => {
+    const server = await start();
+    const [ada, eve] = [await join_('ada'), await join_('eve')];
+    ada.say('PRIVMSG gate :hello');
+    await later(() => heard(ada)).toEqual(['gate ada Done']);
+    eve.say(`PRIVMSG gate :${ring}`);
+    const code = await asked(ada);
+    expect(heard(ada).slice(1, 4)).toEqual([
+      `gate ada Agent default waits for an approval for somebody else, with the code ${code}:`,
+      'gate ada Chat: eve',
+      'gate ada What: bell',
+    ]);
+    eve.say(`PRIVMSG gate :/approve ${code}`);
+    await later(() => heard(eve).at(-1)).toContain('No approval that you may decide about');
+    expect([await pending(server), rings]).toEqual([1, 0]);
+    ada.say(`PRIVMSG gate :/approve ${code}`);
+    await later(() => heard(ada).at(-1)).toBe(`gate ada The approval ${code} was given by channel:net:ada!~ada@127.0.0.1.`);
+    await later(() => heard(eve).slice(-2)).toEqual(['gate eve The approval was given.', 'gate eve Done']);
+    expect(rings).toBe(1);
+    // Decided elsewhere.
+    const before = heard(ada).length;
+    eve.say(`PRIVMSG gate :${ring}`);
+    await later(() => heard(ada).slice(before).join('\n')).toContain('/deny');
+    await server.client.call('admin.approval.resolveAll', { approved: false, approvedBy: 'root' });
+    await later(() => heard(ada).at(-1)).toMatch(/^gate ada The approval \w{8} was denied by .*root/);
+    expect(heard(eve).join('\n')).not.toMatch(new RegExp(`${code}|bell`));
+  });
+
   test('survive restarts: the question is sent once, its code stays valid, and the end is confirmed once', async () => {
     const asking = mortal('approvals.ask', true);
     const first = await start({ db: asking.wrap });

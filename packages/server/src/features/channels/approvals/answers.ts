@@ -4,7 +4,6 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Core } from '../../../kernel/core.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { Answers, ChatGate, ChatSpeaker } from './api.ts';
-import { chatIn } from './chats.ts';
 import { codeOf, gateName } from './codes.ts';
 import { type ChatRequest, readChatRequests, readGates } from './store.ts';
 
@@ -32,16 +31,15 @@ export function createAnswers(deps: AnswersDeps): Answers {
   const wrong = new RateLimiter({ ...tries, clock });
 
   const inChat = async ({ to }: ChatSpeaker): Promise<ChatRequest[]> =>
-    (await db.read(readChatRequests, undefined)).filter((request) => {
-      const { instance, channelType, conversationId, threadId, conversationKind } = chatIn(request);
-      return (
+    (await db.read(readChatRequests, undefined)).filter(
+      ({ to: { instance, channelType, conversationId, threadId, conversationKind }, isForOwner }) =>
         instance === to.instance &&
         channelType === to.channelType &&
         conversationId === to.conversationId &&
-        threadId === to.threadId &&
-        conversationKind === to.conversationKind
-      );
-    });
+        // A reply to a question to an owner may begin a thread.
+        (isForOwner || threadId === to.threadId) &&
+        conversationKind === to.conversationKind,
+    );
 
   /** Returns the gates of graphs that the speaker may answer in the chat. */
   const gatesFor = async ({ to, trust, target }: ChatSpeaker): Promise<ChatGate[]> => {

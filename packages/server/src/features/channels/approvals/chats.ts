@@ -7,23 +7,25 @@ import type { ApprovalChat, NewRequest } from '../../access/approvals/api.ts';
 import type { DeliveryApi, OutgoingMessage, PartRow } from '../delivery/api.ts';
 import type { ApprovalChats } from './api.ts';
 import { buttonsOf, codeOf, gateName } from './codes.ts';
-import { type ChatRequest, confirmationKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
+import { chatIn, confirmationKeyOf, type EndedQuestion, type OwnerChat, ownerQuestionKeyOf, questionKeyOf, readUnconfirmed } from './store.ts';
 
 export interface ApprovalChatsDeps extends Core {
   readonly delivery: Pick<DeliveryApi, 'partsOf' | 'wake'>;
   /** Key of the codes. */
   readonly key: Buffer;
   /** `confirmApproval` */
-  readonly confirm: Operation<{ readonly id: string; readonly parts: readonly PartRow[] }, boolean>;
+  readonly confirm: Operation<{ readonly questionKey: string; readonly parts: readonly PartRow[] }, boolean>;
   /** Whether a direct conversation is one of an owner of its channel. */
   readonly isOfOwner: (to: ApprovalChat) => Promise<boolean>;
+  /** Returns the direct conversation of an owner of the channel of a chat. */
+  readonly findOwner: (to: ApprovalChat) => Promise<OwnerChat | undefined>;
 }
 
 /** Longer arguments are cut: chats have small messages. */
 const maxParams = 600;
 
 /** Asks in the chat that a request came from, and confirms there how it ended. Both are stored, and sent once under their keys. */
-export function createApprovalChats({ db, log, delivery, key, confirm, isOfOwner }: ApprovalChatsDeps): ApprovalChats {
+export function createApprovalChats({ db, log, delivery, key, confirm, isOfOwner, findOwner }: ApprovalChatsDeps): ApprovalChats {
   let isConfirming = false;
   let isAskedAgain = false;
 
@@ -32,19 +34,19 @@ export function createApprovalChats({ db, log, delivery, key, confirm, isOfOwner
 
   async function confirmAll(): Promise<void> {
     for (const request of await db.read(readUnconfirmed, undefined)) {
-      const to = chatIn(request);
-      const { agentId, conversationRef } = request;
-      const principalId = principalIn(request);
-      const about = { agentId, conversationRef, principalId, turnId: null };
+      const { questionKey, to, agentId, conversationRef, principalId } = request;
       const parts = delivery.partsOf({
-        opKey: confirmationKeyOf(request.id),
+        opKey: confirmationKeyOf(questionKey),
         to,
         text: confirmationOf(request, (await isQuiet(to)) ? undefined : codeOf(key, request.id)),
         // Somebody who decided in a chat waits for it.
         unsolicited: request.decidedBy?.startsWith('channel:') === true ? undefined : 'report',
-        ...about,
+        agentId,
+        conversationRef,
+        principalId,
+        turnId: null,
       });
-      if (await db.write(confirm, { id: request.id, parts })) delivery.wake(to.instance);
+      if (await db.write(confirm, { questionKey, parts })) delivery.wake(to.instance);
     }
   }
 
@@ -69,7 +71,13 @@ export function createApprovalChats({ db, log, delivery, key, confirm, isOfOwner
     async ask(request) {
       if (request.chatJson === null) return undefined;
       const to = chatIn({ chatJson: request.chatJson });
-      return delivery.partsOf(questionOf(request, to, (await isQuiet(to)) ? undefined : codeOf(key, request.id)));
+      const code = codeOf(key, request.id);
+      if (!(await isQuiet(to))) return delivery.partsOf(questionOf(request, to, code));
+      const owner = await findOwner(to);
+      return [
+        ...delivery.partsOf(questionOf(request, to, undefined)),
+        ...(owner === undefined ? [] : delivery.partsOf(questionToOwner(request, to, owner, code))),
+      ];
     },
     buttonsOf,
     gateCode: (gate) => codeOf(key, gateName(gate)),
@@ -80,8 +88,7 @@ export function createApprovalChats({ db, log, delivery, key, confirm, isOfOwner
 
 /** Without a code, nobody there may decide. */
 function questionOf(request: NewRequest, to: ApprovalChat, code: string | undefined): OutgoingMessage {
-  const { id, agentId, conversationRef, tool, action, reason, paramsJson, expiresAtMs, timeoutMs } = request;
-  const until = `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const { id, agentId, conversationRef, timeoutMs } = request;
   const principalId = principalIn(request);
   // The author of the message waits for its answer.
   const unsolicited = request.origin === 'channel' ? undefined : 'question';
@@ -95,15 +102,39 @@ function questionOf(request: NewRequest, to: ApprovalChat, code: string | undefi
     principalId,
     turnId: null,
   };
-  if (code === undefined) return { ...about, text: `This waits until ${until} for an approval of the operator.` };
-  const what = [`What: ${action}`, `Tool: ${tool}`, `Arguments: ${paramsText(paramsJson)}`, `Reason: ${reason}`].join('\n');
-  const text = [
-    `Agent ${agentId} waits for an approval${to.conversationKind === 'shared' ? ' of an owner' : ''}, with the code ${code}:`,
-    verbatim(what),
-    `Without a decision by ${until} the call is denied, and the work continues without it.`,
-  ].join('\n');
-  return { ...about, text, buttons: buttonsOf(code) };
+  if (code === undefined) return { ...about, text: `This waits until ${untilOf(request)} for an approval of the operator.` };
+  const wanted = `an approval${to.conversationKind === 'shared' ? ' of an owner' : ''}`;
+  return { ...about, text: textOf(request, wanted, code), buttons: buttonsOf(code) };
 }
+
+/** Belongs to no conversation: that of the request is of somebody else, who must not see the call. */
+function questionToOwner(request: NewRequest, from: ApprovalChat, { to, principalId }: OwnerChat, code: string): OutgoingMessage {
+  const { id, agentId, timeoutMs } = request;
+  return {
+    opKey: ownerQuestionKeyOf(id),
+    to,
+    text: textOf(request, 'an approval for somebody else', code, [`Chat: ${from.conversationId}`]),
+    buttons: buttonsOf(code),
+    lifeMs: timeoutMs,
+    unsolicited: 'question',
+    agentId,
+    conversationRef: null,
+    principalId,
+    turnId: null,
+  };
+}
+
+function textOf(request: NewRequest, wanted: string, code: string, about: readonly string[] = []): string {
+  const { agentId, action, tool, paramsJson, reason } = request;
+  const what = [...about, `What: ${action}`, `Tool: ${tool}`, `Arguments: ${paramsText(paramsJson)}`, `Reason: ${reason}`].join('\n');
+  return [
+    `Agent ${agentId} waits for ${wanted}, with the code ${code}:`,
+    verbatim(what),
+    `Without a decision by ${untilOf(request)} the call is denied, and the work continues without it.`,
+  ].join('\n');
+}
+
+const untilOf = ({ expiresAtMs }: NewRequest): string => `${new Date(expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 function paramsText(json: string): string {
   if (json.length <= maxParams) return json;
@@ -118,7 +149,7 @@ function verbatim(text: string): string {
   return `${fence}\n${text}\n${fence}`;
 }
 
-function confirmationOf({ state, decidedBy }: ChatRequest, code: string | undefined): string {
+function confirmationOf({ state, decidedBy }: EndedQuestion, code: string | undefined): string {
   const [by, which] = code === undefined ? ['', 'The approval'] : [` by ${decidedBy ?? 'somebody'}`, `The approval ${code}`];
   if (state === 'approved') return `${which} was given${by}.`;
   if (state === 'expired') return `${which} has expired: nobody decided in time, and the call was not made.`;
@@ -126,9 +157,6 @@ function confirmationOf({ state, decidedBy }: ChatRequest, code: string | undefi
   return decidedBy?.startsWith('system:') === true ? `${which} is not needed any more.` : `${which} was denied${by}.`;
 }
 
-/** Returns the chat of a request, written only by approvals. */
-export const chatIn = ({ chatJson }: Pick<ChatRequest, 'chatJson'>): ApprovalChat => parseJson(chatJson) as ApprovalChat;
-
 /** Returns the principal of the suspended turn, written only by approvals. */
-export const principalIn = ({ turnJson }: Pick<ChatRequest, 'turnJson'>): string =>
+const principalIn = ({ turnJson }: Pick<NewRequest, 'turnJson'>): string =>
   turnJson === null ? '' : (parseJson(turnJson) as { readonly principalId: string }).principalId;

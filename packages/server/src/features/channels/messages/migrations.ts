@@ -73,4 +73,8 @@ export const channelMessageMigrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: '451-direct-messages',
+    up: [`CREATE INDEX channel_message_direct ON channel_message (instance, sender_id, id) WHERE conversation_kind = 'direct' and verdict = 'turn'`],
+  },
 ];
