@@ -50,6 +50,7 @@ function jobRow(index: number): JobRow {
     endedAtMs: null,
     revision: 1,
     createdAtMs: startMs,
+    authorJson: null,
   };
 }
 

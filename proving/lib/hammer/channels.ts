@@ -343,7 +343,7 @@ const belongings: Driver<Round, { readonly begun: number }> = {
       },
       () => writer.write(saveFiles, { id: row.id, filesJson: '{}' }),
       () => writer.write(savePreview, { id: row.id, previewId: 'm1' }),
-      () => writer.write(confirmApproval, { id: names.id('ap', 'asked'), parts: [partOf(names, 'confirmed')] }),
+      () => writer.write(confirmApproval, { questionKey: questionKeyOf(names.id('ap', 'asked')), parts: [partOf(names, 'confirmed')] }),
       () => writer.write(stopConversation, { ref: names.id('cv', 'other'), atMs }),
     ]);
     return { begun };

@@ -121,6 +121,7 @@ export const jobOf = (names: Names, index: number | string, more: Partial<JobRow
   endedAtMs: null,
   revision: 1,
   createdAtMs: atMs,
+  authorJson: null,
   ...more,
 });
 

@@ -161,6 +161,7 @@ const schedules: Driver<Round, Changes> = {
       nextRunAtMs: atMs,
       dueAtMs: atMs,
       errors: 0,
+      authorJson: null,
     };
     const changed = await writer.write(changeJob, { change, row: { ...agent, principalId }, audit: names.audit(`change-${side}`) }, refusals);
     const moved = await writer.write(realignJobs, {

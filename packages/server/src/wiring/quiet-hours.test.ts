@@ -320,7 +320,7 @@ test('an operator sends one again at any hour, and a question that was decided e
   const audit = { ...base, id: newId('au'), atMs: clock.now(), action: 'delivery.resend' };
   await db.write(decidePart, { id: first?.id ?? '', as: 'resend', agentIds: null, expiresAtMs: clock.now() + hourMs, audit, atMs: clock.now() });
   await send('asked?', { opKey: 'approval:ap_1', unsolicited: 'question', lifeMs: 24 * hourMs });
-  expect(await db.write(confirmApproval, { id: 'ap_1', parts: [] })).toBe(false);
+  expect(await db.write(confirmApproval, { questionKey: 'approval:ap_1', parts: [] })).toBe(false);
   await pass(minuteMs);
   expect(texts).toEqual(['refused', 'refused']);
   expect(await states()).toEqual(['refused rejected']);

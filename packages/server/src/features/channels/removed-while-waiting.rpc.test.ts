@@ -16,6 +16,7 @@ import { conversationRef as refOf } from '../conversations/sessions/conversation
 import { answering, call } from '../delegation/subagents/run/testing/delegation-model.ts';
 
 const ada = { id: 1001, first_name: 'Ada' };
+const bob = { id: 1002, first_name: 'Bob' };
 const endpoint = { channelType: 'telegram', channelInstanceId: 'bot', conversationId: String(ada.id), conversationKind: 'direct' as const };
 const quietHours = { start: '22:00', end: '07:00', timeZone: 'Europe/Berlin' };
 
@@ -238,16 +239,17 @@ test('an approval is given while the channel is away, and withdrawn when the pai
 test('a job that an owner adds in a group runs while the owner, the group and its channel remain', async () => {
   const group = -1;
   await start({ owners: [String(ada.id)] });
-  telegram.chats.addGroup({ id: group, title: 'Lab', members: [ada] });
+  telegram.chats.addGroup({ id: group, title: 'Lab', members: [ada, bob] });
   const payload = { kind: 'agent_turn', message: 'Think of the tea.' };
-  const answer = answering(({ question, results }) =>
-    question.includes('job-tea') && results.length === 0
-      ? call('cron', { action: 'add', name: 'job-tea', schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' }, payload })
-      : { text: 'Well.' },
-  );
+  const answer = answering(({ question, results }) => {
+    if (results.length > 0 || !question.includes('job-tea')) return { text: 'Well.' };
+    if (question.includes('change')) return call('cron', { action: 'update', jobName: 'job-tea', payload });
+    return call('cron', { action: 'add', name: 'job-tea', schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' }, payload });
+  });
+  const saidThere = () => telegram.chats.said(group).map(({ text }) => text);
   server.provider.setAnswer(answer);
   telegram.chats.say(ada, `@${telegram.bot.username} job-tea`, { chat: group });
-  await later(() => telegram.chats.said(group).map(({ text }) => text)).toEqual(['Well.']);
+  await later(saidThere).toEqual(['Well.']);
   expect(await runOf('job-tea')).toMatchObject({ status: 'completed' });
 
   await server[Symbol.asyncDispose]();
@@ -255,9 +257,13 @@ test('a job that an owner adds in a group runs while the owner, the group and it
   expect(await runOf('job-tea')).toMatchObject({ status: 'completed' });
 
   const set = (key: string, value: unknown) => server.client.call('config.patch', { path: `channels.bot.${key}`, value, confirm: true });
-  await set('owners', ['1002']);
+  await set('owners', [String(bob.id)]);
   expect(await runOf('job-tea')).toMatchObject(ended(`${ada.id} is not an owner of the channel "bot" any more`));
-  await set('owners', [String(ada.id)]);
+  await connected();
+  server.provider.setAnswer(answer);
+  telegram.chats.say(bob, `@${telegram.bot.username} change job-tea`, { chat: group });
+  await later(saidThere).toEqual(['Well.', 'Well.']);
+  expect(await runOf('job-tea')).toMatchObject({ status: 'completed' });
   await set('groups.policy', 'disabled');
   expect(await runOf('job-tea')).toMatchObject(ended(`the group ${group} of the channel "bot" is not answered any more`));
   await server.client.call('channels.disable', { channel_type: 'telegram' });

@@ -17,7 +17,7 @@ export const CronWork = once(() =>
     agentId: z.string(),
     principalId: z.string(),
     tokenId: z.string(),
-    /** Of a job that was added in a chat. */
+    /** Set for a job that was added in a chat. */
     author: StoredChatAuthor().optional(),
     scheduledForMs: z.int(),
     startedAtMs: z.int(),
