@@ -70,7 +70,7 @@ export interface CallingTurn {
   readonly toolBounds?: ToolBounds;
   /** The chat that the request came from: what the turn starts reports there, and its approvals are asked there. */
   readonly endpoint?: ChatEndpoint;
-  /** Author of the message that the turn answers; absent for what follows from that turn. */
+  /** Author of the message that the turn answers in a chat, or of the job that it runs; absent for what follows from that turn. */
   readonly author?: ChatAuthor;
 }
 

@@ -302,6 +302,19 @@ describe.skipIf(!hasIrcServer('ngircd'))('approvals and commands in chats', () =
     expect(rows).toMatchObject([{ target: graphId, refs: { by: 'channel:net:boss!~boss@127.0.0.1', approved: true } }]);
   });
 
+  test('of a job that delivers nowhere are asked in the chat that it was added in', async () => {
+    const server = await start();
+    const ada = await join_('ada');
+    const job = { schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' }, payload: { kind: 'agent_turn', message: 'Chime' } };
+    ada.say(`PRIVMSG gate :${follow(['cron', { action: 'add', name: 'chime', ...job }])}`);
+    await later(() => heard(ada)).toEqual(['gate ada Done']);
+    await server.client.call('cron.update', { jobName: 'chime', payload: { kind: 'agent_turn', message: ring } });
+    await server.client.call('cron.run', { jobName: 'chime', mode: 'force' });
+    ada.say(`PRIVMSG gate :/approve ${await asked(ada)}`);
+    await later(async () => (await server.client.call('cron.runs', { jobName: 'chime' })).runs[0]).toMatchObject({ status: 'completed' });
+    expect(rings).toBe(1);
+  });
+
   test('of a job are announced where it delivers, and are not for the person there to decide', async () => {
     const server = await start();
     const eve = await join_('eve');

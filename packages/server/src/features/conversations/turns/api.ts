@@ -147,7 +147,7 @@ export interface DurableTurn {
   readonly toolBounds?: ToolBounds;
   /** The chat that its request came from, or that gets its result. */
   readonly endpoint?: ChatEndpoint | undefined;
-  /** Who wrote the message in a chat. */
+  /** Author of the message in a chat, or of the job. */
   readonly author?: ChatAuthor;
   /** Additional tools of this turn, unless the agent's policy denies them. */
   readonly extraTools?: readonly Tool[];

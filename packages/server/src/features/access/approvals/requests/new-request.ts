@@ -59,9 +59,10 @@ export function requestOf(
   };
 }
 
-/** Returns the chat of a turn. */
+/** Returns the chat of a turn: for a job that delivers to none, the one that it was added in. */
 function chatJsonOf({ call }: TurnInput): string | null {
-  const chat: ApprovalChat | undefined = call.agentCaller?.turn?.endpoint;
+  const { endpoint, author } = call.agentCaller?.turn ?? {};
+  const chat: ApprovalChat | undefined = endpoint ?? author?.to;
   return chat === undefined ? null : JSON.stringify(chat);
 }
 

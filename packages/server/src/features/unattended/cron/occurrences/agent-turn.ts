@@ -47,6 +47,7 @@ export async function runAgentTurn(deps: AgentTurnDeps, turn: AgentTurn): Promis
       fence: item.fence,
       origin: 'cron',
       target: deps.conversationOf(agent.id, work.principalId, { userId: 'cron', channelId: work.jobId }),
+      ...(work.author !== undefined && { author: work.author }),
       ...(work.policies.deliveryTarget !== undefined && { endpoint: chatOf(work.policies.deliveryTarget.destinationEndpoint) }),
       message: work.isBackfill === true ? `${payload.message}\n\n${backfillNote(work.scheduledForMs)}` : payload.message,
       ...(gate?.context !== undefined && { fenced: { text: gate.context, source: 'wake gate', clean: true } }),
