@@ -2,7 +2,7 @@ import type { AgentsApi } from '../../../agents/agents/api.ts';
 import type { DurableWork, WorkItem, WorkWait } from '../../durable/api.ts';
 import { type AgentTurnDeps, runAgentTurn } from './agent-turn.ts';
 import { type AuthorityDeps, authorityOf, withoutToken } from './authority.ts';
-import { type Finish, type RunResult, type StoredEnd } from './finish.ts';
+import type { Finish, RunResult, StoredEnd } from './finish.ts';
 import { runAction, type RunActionDeps } from './run-action.ts';
 import { askGate, type AskGateDeps } from './wake-gate/ask-gate.ts';
 import type { CronWork } from './work.ts';
