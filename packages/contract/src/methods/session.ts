@@ -529,10 +529,10 @@ export const session = {
     params: () =>
       z.strictObject({
         ...conversationAddress,
-        seq: z.int().min(1).optional().describe('Position of the last message that is copied; all when absent.'),
+        seq: z.int().min(0).optional().describe('Position of the last message that is copied, 0 for none; all when absent.'),
         forkKey: SessionKey.optional().describe('Session key of the new conversation; derived from that of the original when absent.'),
       }),
-    result: () => z.strictObject({ ...conversationIdentity, forkedFrom: ConversationRef, messageCount: z.int().min(1) }),
+    result: () => z.strictObject({ ...conversationIdentity, forkedFrom: ConversationRef, messageCount: z.int().min(0) }),
     errors: ['not_found', 'conflict', 'precondition_failed'],
     examples: [
       {

@@ -112,7 +112,9 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
         outputTokens: sql<number>`conversation.output_tokens + excluded.output_tokens`,
         costNano: sql<number>`conversation.cost_nano + excluded.cost_nano`,
         updatedAtMs: sql<number>`excluded.updated_at_ms`,
-        title: sql<string | null>`coalesce(conversation.title, excluded.title)`,
+        // A branch at the first question has the title of the original until it is asked.
+        title: sql<string | null>`case when conversation.message_count = 0 then coalesce(excluded.title, conversation.title)
+          else coalesce(conversation.title, excluded.title) end`,
         taint: sql<ConversationTaint>`case when excluded.taint > conversation.taint then excluded.taint else conversation.taint end`,
       }),
     )

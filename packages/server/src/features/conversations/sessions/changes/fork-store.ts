@@ -110,7 +110,7 @@ export const forkConversation = operation('sessions.fork', async (tx, fork: Fork
   // A caller who names a message before the reset wants to continue from there.
   const floor = fork.toSeq === null || source.modelSeqFloor < count ? source.modelSeqFloor : 0;
   // Untrusted text may have been read before that reset.
-  const taint = floor < source.modelSeqFloor && source.taint > 0 ? 2 : source.taint;
+  const taint = count === 0 ? 0 : floor < source.modelSeqFloor && source.taint > 0 ? 2 : source.taint;
   const kind = chatKindOf(fork.sessionKey) === 'dm' ? 'dm' : 'group';
   const made = await tx.get(insertFork, {
     ...fork,
@@ -119,7 +119,7 @@ export const forkConversation = operation('sessions.fork', async (tx, fork: Fork
     kind,
     source: sourceOf(fork.sessionKey),
     title: source.title,
-    name: source.name,
+    name: count === 0 ? null : source.name,
     tags: source.tags,
     count,
     turns,

@@ -39,6 +39,17 @@ describe('session.fork', () => {
     expect(session).toMatchObject({ forkedFrom: conversationRef, title: 'one', messageCount: 6, totalTokens: 25, kind: 'dm' });
   });
 
+  test('starts over without a message, and is then titled by its own first one', async () => {
+    const { client } = server;
+    const { conversationRef } = await client.call('agent.execute', { message: 'first', sessionKey: 'over:desk' });
+    const fork = await client.call('session.fork', { conversationRef, seq: 0 });
+    expect(fork).toMatchObject({ forkedFrom: conversationRef, messageCount: 0 });
+    const titleOf = async () => (await client.call('session.history', { conversationRef: fork.conversationRef })).session.title;
+    expect(await titleOf()).toBe('first');
+    await client.call('agent.execute', { message: 'instead', conversationRef: fork.conversationRef });
+    expect([sent(), await titleOf()]).toEqual([['instead'], 'instead']);
+  });
+
   test('copies all messages by default under a given key, once', async () => {
     const { client } = server;
     await client.call('agent.execute', { message: 'hello', sessionKey: 'all:desk' });
@@ -55,7 +66,7 @@ describe('session.fork', () => {
       code: 'precondition_failed',
       message: 'seq: expected at most 2, the last message of the conversation',
     });
-    await expect(client.call('session.fork', { sessionKey: 'short:desk', seq: 0 })).rejects.toMatchObject({ code: 'invalid_params' });
+    await expect(client.call('session.fork', { sessionKey: 'short:desk', seq: -1 })).rejects.toMatchObject({ code: 'invalid_params' });
     await client.call('session.reset_conversation', { sessionKey: 'short:desk' });
     await expect(client.call('session.fork', { sessionKey: 'short:desk' })).rejects.toMatchObject({ code: 'precondition_failed' });
   });
