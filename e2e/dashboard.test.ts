@@ -214,7 +214,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('chats are renamed, pinned, found by their messages, saved as a file and archived; jobs are not among them', async () => {
+    test('chats are renamed, pinned, found by their messages, saved as a file, archived and deleted; jobs are not among them', async () => {
       await product.call('agent.execute', { message: 'Where do herons nest?', sessionKey: 'dashboard:herons' });
       await product.call('agent.execute', { message: 'Report the tides', sessionKey: 'cron:tides' });
       await using session = await logIn();
@@ -248,6 +248,20 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await expect.poll(() => list.getByText('Herons').count()).toBe(0);
       await list.getByRole('button', { name: 'Archived' }).click();
       await list.getByRole('link', { name: /^Herons/ }).waitFor();
+      // Neither Enter nor a click deletes when it comes twice.
+      await change('Herons');
+      const deletions: string[] = [];
+      page.on('request', (request) => deletions.push(...(/session\.delete/.exec(request.postData() ?? '') ?? [])));
+      const confirm = page.getByRole('dialog', { name: 'Delete this conversation?' });
+      await dialog.getByRole('button', { name: 'Delete…' }).press('Enter');
+      await confirm.waitFor();
+      await page.keyboard.press('Enter');
+      await dialog.getByRole('button', { name: 'Delete…' }).dblclick();
+      await confirm.getByRole('button', { name: 'Delete' }).dispatchEvent('click', { detail: 2 });
+      expect(deletions).toEqual([]);
+      await confirm.getByRole('button', { name: 'Delete' }).click();
+      await list.getByRole('link', { name: /^Herons/ }).waitFor({ state: 'detached' });
+      expect(deletions).toHaveLength(1);
       expect(complaints).toEqual([]);
     });
 

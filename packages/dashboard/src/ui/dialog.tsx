@@ -78,7 +78,8 @@ export function Confirm({
     <Dialog title={title} onClose={onClose}>
       <div className="dialog-body">{children}</div>
       {confirm.error !== undefined && <Failure error={confirm.error} />}
-      <footer>
+      {/* The second click of a double click on what opened this dialog was not meant for a button of it. */}
+      <footer onClickCapture={(event) => event.detail > 1 && event.stopPropagation()}>
         <Button onClick={onClose}>{t('Cancel')}</Button>
         <Button look="danger" disabled={confirm.busy} onClick={() => confirm.run(() => run().then(onClose))}>
           {confirm.busy ? t('Working…') : action}

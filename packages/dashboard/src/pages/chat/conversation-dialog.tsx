@@ -5,7 +5,7 @@ import type { Conversation } from '../../data/conversations.ts';
 import { plural } from '../../data/format.ts';
 import { useAction } from '../../data/use-action.ts';
 import { navigate } from '../../router.ts';
-import { Dialog } from '../../ui/dialog.tsx';
+import { Confirm, Dialog } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import { saveBlob, saveJson } from '../../ui/save-json.ts';
@@ -40,6 +40,27 @@ export function ConversationDialog({ conversation, isOpen, onClose }: Conversati
       saveBlob(file, new Blob([text], { type: type === 'md' ? 'text/markdown' : 'text/html' }));
     });
 
+  if (isDeleting)
+    return (
+      <Confirm
+        title={t('Delete this conversation?')}
+        action={t('Delete')}
+        onClose={() => setDeleting(false)}
+        run={async () => {
+          await client.call('session.delete', { conversationRef });
+          chats.forget(conversationRef);
+          if (isOpen) navigate('/chat');
+          onClose();
+        }}
+      >
+        <p>
+          {tx(
+            "{name} with its {messages} and their summaries is removed from the list. An archived copy stays in the gateway's database; memories are kept.",
+            { name: <strong>{title || sessionKey}</strong>, messages: plural(messageCount, 'message') },
+          )}
+        </p>
+      </Confirm>
+    );
   return (
     <Dialog title={t('Conversation')} onClose={onClose}>
       <form
@@ -97,34 +118,12 @@ export function ConversationDialog({ conversation, isOpen, onClose }: Conversati
             {t('JSON')}
           </Button>
         </div>
-        {isDeleting && (
-          <p>
-            {tx(
-              "The conversation with its {messages} and their summaries is removed from the list. An archived copy stays in the gateway's database; memories are kept.",
-              { messages: plural(messageCount, 'message') },
-            )}
-          </p>
-        )}
       </form>
       {action.error !== undefined && <Failure error={action.error} />}
       {admin && (
         <footer>
-          {isDeleting && <Button onClick={() => setDeleting(false)}>{t('Cancel')}</Button>}
-          <Button
-            look="danger"
-            icon="trash"
-            disabled={action.busy}
-            onClick={() => {
-              if (!isDeleting) return setDeleting(true);
-              action.run(async () => {
-                await client.call('session.delete', { conversationRef });
-                chats.forget(conversationRef);
-                if (isOpen) navigate('/chat');
-                onClose();
-              });
-            }}
-          >
-            {isDeleting ? t('Delete now') : t('Delete…')}
+          <Button look="danger" icon="trash" disabled={action.busy} onClick={() => setDeleting(true)}>
+            {t('Delete…')}
           </Button>
         </footer>
       )}
