@@ -159,6 +159,7 @@ describe.skipIf(chromiumPath === undefined)('the chat of the dashboard', () => {
     await ask(page, 'Again at length');
     await answers(page).nth(2).getByText('word2').waitFor();
     await field.press('Escape');
+    await page.getByRole('article', { name: 'You' }).nth(2).getByRole('button', { name: 'Edit in a branch' }).waitFor();
     await page.getByRole('button', { name: 'Continue', exact: true }).click();
     await page.getByText('Continued.').waitFor();
     expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('word2');

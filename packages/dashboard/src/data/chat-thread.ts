@@ -2,7 +2,7 @@ import type { TurnResult } from '@gatehouse/client';
 import type { AnswerEffort, StoredMessage } from '@gatehouse/contract';
 import { makesFiles, pathsOf } from './made-files.ts';
 import { createStore, type Store } from './store.ts';
-import { betweenTexts, type TurnCall, type TurnItem } from './turn-items.ts';
+import { betweenTexts, type TurnCall, type TurnItem, withStored } from './turn-items.ts';
 
 /** A file attached to a message, already stored on the server. */
 export type Attachment = NonNullable<StoredMessage['attachments']>[number];
@@ -18,9 +18,9 @@ export interface ChatMessage {
   /** Paths in the workspace of files that those made; undefined while only the server knows them. */
   readonly made?: readonly string[] | undefined;
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
-  /** Set for messages loaded from the server. */
+  /** Known once the turn is stored. */
   readonly turnId: string | undefined;
-  /** Position in the stored conversation; set for messages loaded from the server. */
+  /** Position in the stored conversation; known once the turn is stored. */
   readonly seq?: number | undefined;
   /** The mark that the answer has. */
   readonly rating?: 'good' | 'bad' | undefined;
@@ -206,6 +206,29 @@ function withToolRow(answer: ChatMessage, row: StoredMessage): ChatMessage {
     items: call?.kind === 'call' ? answer.items.with(at, { ...call, result: row.content }) : answer.items,
     ...(makesFiles(row.toolName) && { made: [...(answer.made ?? []), ...pathsOf(row.content)] }),
   };
+}
+
+/**
+ * Adds to the messages of this tab what only the stored ones have: positions, turns, arguments and whole results of calls, and where given
+ * messages belong. A question is found by its text, from the newest on: of those that were sent again, this tab shows the last.
+ */
+export function withStoredTurns(messages: readonly ChatMessage[], stored: readonly ChatMessage[]): readonly ChatMessage[] {
+  const result = [...messages];
+  let left = stored;
+  for (const [at, question] of [...messages.entries()].toReversed()) {
+    if (question.role !== 'user' || question.seq !== undefined) continue;
+    const place = left.findLastIndex(({ role, text }) => role === 'user' && text === question.text);
+    const asked = left[place];
+    if (asked === undefined) continue;
+    const { seq, turnId } = asked;
+    const answered = left.slice(place).find((one) => one.role === 'assistant' && one.turnId === turnId);
+    left = left.slice(0, place);
+    result[at] = { ...question, seq, turnId };
+    const answer = result[at + 1];
+    if (answer?.role !== 'assistant' || answered === undefined) continue;
+    result[at + 1] = { ...answer, seq: answered.seq, turnId, items: withStored(answer.items, answered.items) };
+  }
+  return result;
 }
 
 /** 80 random bits as hexadecimal digits. */

@@ -1,7 +1,6 @@
 import { type Client, GatehouseError } from '@gatehouse/client';
 import {
   type Attachment,
-  changeLast,
   changeThread,
   type ChatMessage,
   createDraft,
@@ -12,16 +11,19 @@ import {
   type QueuedMessage,
   type Thread,
   toChatMessages,
+  withStoredTurns,
 } from './chat-thread.ts';
 import { chooseModel, chosenModel, type ModelChoice } from './chat-models.ts';
 import { runTurn } from './chat-turn.ts';
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
-import { givenKind, withStored } from './turn-items.ts';
+import { givenKind } from './turn-items.ts';
 import { type TurnEvent, TurnStream } from './turn-stream.ts';
 import { type Unsent, UnsentMessages } from './unsent.ts';
 
 const pageSize = 50;
+/** The most messages that the server returns at once. */
+const maxPage = 200;
 const maxThreads = 40;
 /** A stopped turn is stored a moment later. */
 const findDelaysMs = [300, 1_000, 3_000];
@@ -145,18 +147,19 @@ export class ChatStore {
     else await this.#sendNext(thread);
   }
 
-  /** Answers the last question again, in a branch. Returns the reference of the branch; undefined when it begins with the first message. */
+  /** Answers the last question again, in a branch. Returns the reference of the branch; undefined while the question is not stored. */
   async regenerate(thread: Store<Thread>): Promise<string | undefined> {
-    const { ref, messages } = thread.get();
-    const last = lastQuestion({ messages });
-    if (last === undefined || ref === undefined || this.#running.has(thread)) return undefined;
-    const seq = last.question.seq ?? (await this.#loadNewest(ref)).messages.findLast(({ role }) => role === 'user')?.seq;
-    const made = await this.branch(thread, { ...last.question, seq });
-    const branch = made === undefined ? this.draft.get() : this.open(made);
+    if (this.#running.has(thread)) return undefined;
+    // The answer is shown a moment before its position is known.
+    if (lastQuestion(thread.get())?.question.seq === undefined) await this.#complete(thread);
+    const question = lastQuestion(thread.get())?.question;
+    const made = question === undefined ? undefined : await this.branch(thread, question);
+    if (question === undefined || made === undefined) return undefined;
+    const branch = this.open(made);
     this.keepUnsent(branch, { text: '', attachments: [] });
     // Its messages are loaded first, because they would replace the question.
     await this.#loading.get(branch);
-    void this.send(branch, last.question.text, last.question.attachments);
+    void this.send(branch, question.text, question.attachments);
     return made;
   }
 
@@ -189,19 +192,23 @@ export class ChatStore {
 
   /**
    * Starts a branch at an earlier question, with the question in the message field for editing. Returns the reference of the branch;
-   * undefined when it begins with the first message, as a new conversation.
+   * undefined for a question that is not stored.
    */
-  async branch(thread: Store<Thread>, question: ChatMessage): Promise<string | undefined> {
-    const { ref, agentId } = thread.get();
-    const unsent: Unsent = { text: question.text, attachments: question.attachments };
-    if (ref === undefined || question.seq === undefined || question.seq === 1) {
-      this.begin(agentId);
-      this.keepUnsent(this.draft.get(), unsent);
-      return undefined;
-    }
-    const made = await this.#client.call('session.fork', { conversationRef: ref, seq: question.seq - 1 });
-    this.keepUnsent(this.open(made.conversationRef), unsent);
+  async branch(thread: Store<Thread>, { seq, text, attachments }: ChatMessage): Promise<string | undefined> {
+    const { ref } = thread.get();
+    if (ref === undefined || seq === undefined) return undefined;
+    const made = await this.#client.call('session.fork', { conversationRef: ref, seq: seq - 1 });
+    this.keepUnsent(this.open(made.conversationRef), { text, attachments });
     return made.conversationRef;
+  }
+
+  /** Adds to the messages of this tab what only the stored ones have. */
+  async complete(thread: Store<Thread>): Promise<void> {
+    try {
+      await this.#complete(thread);
+    } catch {
+      // It is added after the next turn, or a reload.
+    }
   }
 
   unsent(thread: Store<Thread>): Unsent {
@@ -243,7 +250,8 @@ export class ChatStore {
     const { ref } = thread.get();
     if (ref === undefined) await this.#findRef(thread);
     else if (this.#outdated.delete(thread)) await this.#load(thread, ref);
-    else await this.#completeCalls(thread);
+    // A stopped turn is stored a moment later, and reported then.
+    else if (thread.get().messages.at(-1)?.state !== 'stopped') await this.complete(thread);
     // A message that was written after a failure may not make sense any more.
     if (thread.get().messages.at(-1)?.state !== 'failed') await this.#sendNext(thread);
   }
@@ -265,19 +273,14 @@ export class ChatStore {
     };
   }
 
-  /** Adds to the last answer what the events of a turn have not: arguments and whole results of calls, where given messages belong. */
-  async #completeCalls(thread: Store<Thread>): Promise<void> {
+  async #complete(thread: Store<Thread>): Promise<void> {
     const { ref, messages } = thread.get();
-    const answer = messages.at(-1);
-    if (ref === undefined || answer === undefined || !answer.items.some(({ kind }) => kind !== 'reasoning')) return;
-    try {
-      const { messages: stored } = await this.#loadNewest(ref);
-      const last = stored.findLast(({ role }) => role === 'assistant');
-      const now = thread.get().messages.at(-1);
-      if (last !== undefined && now?.key === answer.key) changeLast(thread, { items: withStored(now.items, last.items), turnId: last.turnId });
-    } catch {
-      // They are shown after a reload.
-    }
+    if (ref === undefined || messages.every(({ seq }) => seq !== undefined)) return;
+    const { page, messages: stored } = await this.#loadPage(ref, messages.findLast(({ seq }) => seq !== undefined)?.seq ?? 0, maxPage);
+    if (page.hasMore) return this.reload(thread);
+    // Meanwhile another question may have been sent, with the same text.
+    const completed = new Map(withStoredTurns(messages, stored).map((message) => [message.key, message]));
+    changeThread(thread, { messages: thread.get().messages.map((message) => completed.get(message.key) ?? message) });
   }
 
   /** Looks up the conversation of a stopped turn: only a completed turn returns its reference. */
@@ -289,7 +292,8 @@ export class ChatStore {
       try {
         const { session } = await this.#client.call('session.history', { agentId, sessionKey, limit: 1 });
         this.#remember(session.conversationRef, thread);
-        return changeThread(thread, { ref: session.conversationRef });
+        changeThread(thread, { ref: session.conversationRef });
+        return await this.complete(thread);
       } catch {
         // Not stored yet, or no connection: the conversation starts with the next question.
       }

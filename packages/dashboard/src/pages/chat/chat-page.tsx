@@ -91,14 +91,14 @@ function ThreadView({
   const branch = useCallback(
     async (question: ChatMessage) => {
       const made = await chats.branch(thread, question);
-      navigate(made === undefined ? '/chat' : `/chat/${made}`);
+      if (made !== undefined) navigate(`/chat/${made}`);
     },
     [chats, thread],
   );
 
   const regenerate = useCallback(async () => {
     const made = await chats.regenerate(thread);
-    navigate(made === undefined ? '/chat' : `/chat/${made}`);
+    if (made !== undefined) navigate(`/chat/${made}`);
   }, [chats, thread]);
 
   const commands = useMemo<readonly ChatCommand[]>(() => {
@@ -134,7 +134,9 @@ function ThreadView({
       live.listen(({ kind, payload }) => {
         const about = typeof payload === 'object' && payload !== null && 'conversationRef' in payload ? payload.conversationRef : undefined;
         const own = thread.get();
-        if (kind === 'message:sent' && about === own.ref && own.ref !== undefined && !own.running && !ownAnswer(own, payload)) chats.reload(thread);
+        if (kind !== 'message:sent' || about !== own.ref || own.ref === undefined || own.running) return;
+        if (!ownAnswer(own, payload)) chats.reload(thread);
+        else if (own.messages.at(-1)?.state === 'stopped') void chats.complete(thread);
       }),
     [live, chats, thread],
   );
