@@ -129,7 +129,7 @@ export function MessageList({
               sessionKey={state.sessionKey}
               reference={state.ref}
               calls={callsOf(message, messages[index + 1], turns)}
-              turn={message.turnId ?? message.result?.traceId ?? (heard !== undefined && heard.heardAtMs >= message.atMs ? heard.turnId : undefined)}
+              turn={message.result?.traceId ?? message.turnId ?? (heard !== undefined && heard.heardAtMs >= message.atMs ? heard.turnId : undefined)}
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
               onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
               onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
