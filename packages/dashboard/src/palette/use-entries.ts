@@ -107,7 +107,9 @@ export function useEntries(pages: readonly PalettePage[], query: string): FoundE
       ),
       group(
         t('Webhooks'),
-        webhooks.map(({ mapping, name }) => link(`webhook ${mapping}`, name ?? mapping, `/webhooks/${encodeURIComponent(mapping)}`, mapping)),
+        webhooks.map(({ mapping, name, agentId }) =>
+          link(`webhook ${mapping}`, name ?? mapping, `/webhooks/${encodeURIComponent(mapping)}`, name === null ? agentName(agentId) : mapping),
+        ),
       ),
       group(t('Settings'), settings),
       // The gateway compares these.
