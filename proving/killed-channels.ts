@@ -116,7 +116,10 @@ export async function proveKilledChannels({
           report.kills += 1;
           wire.repeat?.();
           if (point === 'received' && !repeats) report.gone += 1;
-          else await check(next, { point, nonce, seen: () => wire.seen(nonce), canResolve, patienceMs }, report);
+          else {
+            const isTaken = () => wire.isTaken?.() ?? true;
+            await check(next, { point, nonce, seen: () => wire.seen(nonce), isTaken, canResolve, patienceMs }, report);
+          }
         }),
       );
       const wrong = wires.reduce((sum, { report }) => sum + report.wrong.length, 0);
@@ -165,11 +168,16 @@ interface Checked {
   readonly point: ChannelKillPoint;
   readonly nonce: string;
   readonly seen: () => Promise<number>;
+  readonly isTaken: () => boolean;
   readonly canResolve: boolean;
   readonly patienceMs: number;
 }
 
-async function check({ port, token }: Daemon, { point, nonce, seen, canResolve, patienceMs }: Checked, report: KilledChannelReport): Promise<void> {
+async function check(
+  { port, token }: Daemon,
+  { point, nonce, seen, isTaken, canResolve, patienceMs }: Checked,
+  report: KilledChannelReport,
+): Promise<void> {
   const target = { port, token };
   const deliveryOf = async () => {
     const { deliveries } = Deliveries.parse(await rpcCall(target, 'delivery.list', { limit: 20 }));
@@ -179,8 +187,9 @@ async function check({ port, token }: Daemon, { point, nonce, seen, canResolve, 
     await until(
       async () => {
         const { messages } = Messages.parse(await rpcCall(target, 'channels.messages', { limit: 20 }));
-        const state = messages.find(({ text }) => text.includes(nonce))?.state;
-        return state === 'done' && (await deliveryOf()).every((one) => one.state === 'accepted' || one.state === 'unknown');
+        const own = messages.filter(({ text }) => text.includes(nonce));
+        const areDone = isTaken() && own.length > 0 && own.every(({ state }) => state === 'done');
+        return areDone && (await deliveryOf()).every((one) => one.state === 'accepted' || one.state === 'unknown');
       },
       'not answered',
       patienceMs,

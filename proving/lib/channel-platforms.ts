@@ -32,6 +32,8 @@ export interface PlatformUnderTest extends AsyncDisposable {
   release(): void;
   /** Offers again what was not acknowledged, where the platform does so after a time. */
   repeat?(): void;
+  /** Returns whether all that it offered is acknowledged, where it can tell: until then a message may come once more. */
+  isTaken?(): boolean;
 }
 
 const ada = { id: 1001, first_name: 'Ada' };
@@ -98,6 +100,7 @@ async function startSlack(): Promise<PlatformUnderTest> {
     holdAnswer: () => slack.fault('chat.postMessage', { is: 'hangAfter' }),
     release() {},
     repeat: () => slack.repeat(),
+    isTaken: () => slack.unacknowledged === 0,
     [Symbol.asyncDispose]: () => slack[Symbol.asyncDispose](),
   };
 }
