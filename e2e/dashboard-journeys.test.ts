@@ -217,7 +217,7 @@ describe.skipIf(chromiumPath === undefined)('journeys in the chat', () => {
       await field(page).fill('And where do they eat?');
       await field(page).press('Enter');
       await expect.poll(() => answers(page).count()).toBe(2);
-      expect(await page.getByRole('alert').count()).toBe(0);
+      await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     }, `/chat/${conversationRef}`);
     expect(inputs).toBe(0);
   });
