@@ -32,7 +32,7 @@ export interface PlatformUnderTest extends AsyncDisposable {
   release(): void;
   /** Offers again what was not acknowledged, where the platform does so after a time. */
   repeat?(): void;
-  /** Returns whether all that it offered is acknowledged, where it can tell: until then a message may come once more. */
+  /** Returns whether all that it offered is acknowledged, where it knows that: until then a message may come once more. */
   isTaken?(): boolean;
 }
 
