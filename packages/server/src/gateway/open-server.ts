@@ -28,7 +28,7 @@ export function openServer(deps: OpenServerDeps) {
   const tls = config.tls === undefined || !config.enabled ? undefined : { ...config.tls, files: readTls(config.tls, homeDir, clock.now()) };
   const limit = descriptorLimit();
   const maxConnections = connectionsWithin(config.maxConnections, limit);
-  if (maxConnections < config.maxConnections)
+  if (maxConnections < 0.9 * config.maxConnections)
     log.info({ maxConnections, descriptors: limit }, 'Fewer connections are taken than gateway.maxConnections: the limit of open files is low');
   const server = createListener({ maxConnections, isSocketPath, tls });
   const guard = createSocketGuard({ clock, tls: tls !== undefined });

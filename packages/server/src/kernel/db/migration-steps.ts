@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { StartError } from '../lifecycle/start-error.ts';
+import type { Log } from '../log.ts';
 import type { Migration } from './operation.ts';
 
 /** A step as a database recorded it. */
@@ -104,4 +105,11 @@ export function orderSteps(
 export function stepFailure(step: Step | undefined, error: unknown): Error {
   const text = error instanceof Error ? error.message : String(error);
   return new Error(`Migration ${step?.number} ("${step?.name}") failed: ${text}`, { cause: error });
+}
+
+/** Logs the steps that a start ran, by their numbers; of a new database, that it was created. */
+export function logMigrations(log: Log, { applied, schemaVersion }: { readonly applied: readonly string[]; readonly schemaVersion: number }): void {
+  if (applied.length === 0) return;
+  if (applied.some((step) => /(?:^|\D)1$/u.test(step))) log.info({ schemaVersion }, 'Created the database');
+  else log.info({ applied, schemaVersion }, 'Migrated the database schema');
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
+import { logMigrations } from '../migration-steps.ts';
 import type { Operation } from '../operation.ts';
 import type { Guard } from './guard.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -102,7 +103,7 @@ class PostgresDb implements SharedDb {
     this.#programSchema = programSchema;
     this.#serverVersion = serverVersion;
     for (const warning of warnings) this.#log.warn({}, warning);
-    if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'Migrated the database schema');
+    logMigrations(this.#log, { applied, schemaVersion });
   }
 
   write<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {

@@ -6,6 +6,7 @@ import type { Clock } from '../../clock.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
+import { logMigrations } from '../migration-steps.ts';
 import type { Operation } from '../operation.ts';
 import { lockFileOf } from '../../lifecycle/lock-name.ts';
 import { databaseFile, telemetryFileName } from './database-files.ts';
@@ -105,7 +106,7 @@ class SqliteDb implements Db {
     const { schemaVersion, applied } = await this.#writer.ready;
     this.#schemaVersion = schemaVersion;
     this.#files = this.#watchFiles();
-    if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'Migrated the database schema');
+    logMigrations(this.#log, { applied, schemaVersion });
     if (this.#options.check === true) this.#cancelCheck = this.#clock.after(checkAfterMs, () => this.#track(this.#check()));
   }
 
