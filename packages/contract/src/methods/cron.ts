@@ -121,7 +121,7 @@ export const cron = {
     risk: 'mutate',
     summary: 'Adds a job to an agent, with its action and schedule.',
     description:
-      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of the job owner. `destinationEndpoint` must be the built-in channel, as there are no chat channels yet: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, to which the text is then added too.',
+      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of the job owner. `destinationEndpoint` is a chat of a channel, or the built-in channel: then `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, to which the text is then added too.',
     params: () =>
       z.strictObject({
         name: NewCronJobName(),
