@@ -7,6 +7,7 @@ import { addAuditCommand } from './commands/audit.ts';
 import { addBackupCommand, addRestoreCommand } from './commands/backup.ts';
 import { addCallCommand } from './commands/call.ts';
 import { addChatCommand } from './commands/chat.ts';
+import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addConnectCommand } from './commands/connect.ts';
 import { addContextCommand } from './commands/context.ts';
@@ -119,6 +120,7 @@ function createProgram(io: Io, setExit: SetExit, filterBy: FilterBy): Command {
   addRestoreCommand(program, io);
   addStorageCommand(program, io);
   addDoctorCommand(program, io, setExit);
+  addCompletionCommand(program, io);
   program.on('command:*', ([word = '']: string[]) => {
     throw unknownCommand(word, program);
   });
