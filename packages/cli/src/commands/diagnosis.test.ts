@@ -34,6 +34,9 @@ test('a failed turn is explained and drawn, by every name that it has', async ()
     expect(drawn.out).not.toMatch(/attempt|\u001b/u);
     expect(drawn.out).toMatch(/^turn of default +█+ *\| .*failed \(error\)/m);
   }
+  // Without a reference, the latest turn.
+  expect((await run('explain')).out).toContain('provider_credentials_refused');
+  expect((await run('trace')).out).toContain(sentence);
   const json = await run('explain', traceId, '--json', '--full');
   expect(JSON.parse(json.out)).toEqual(await server.client.call('obs.explain', { traceId, depth: 'full' }));
 
