@@ -113,6 +113,24 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await page.evaluate(() => sessionStorage.length + localStorage.length)).toBe(0);
     });
 
+    test('a tab that was loaded too often stays logged in and continues by itself', async () => {
+      await using tab = await openTab(browser);
+      const { page } = tab;
+      const error = { code: -32000, message: 'Rate limit exceeded', data: { code: 'rate_limited', retryAfterMs: 900 } };
+      await page.route(
+        '**/rpc',
+        (route) => {
+          const calls = route.request().postDataJSON() as { readonly id: number }[];
+          return route.fulfill({ status: 429, json: calls.map(({ id }) => ({ jsonrpc: '2.0', id, error })) });
+        },
+        { times: 1 },
+      );
+      await page.goto(`${product.url}/#token=${product.token}`);
+      await page.getByRole('alert').getByText('Rate limit exceeded. Try again in').waitFor();
+      await page.getByRole('textbox', { name: 'Message' }).waitFor();
+      expect(await page.evaluate(() => sessionStorage.getItem('gatehouse.token'))).toBe(product.token);
+    });
+
     test('a token with too few scopes is refused; a non-admin token sees its own pages', async () => {
       {
         await using tab = await openTab(browser);

@@ -165,3 +165,19 @@ test('reads health, models and activity', async () => {
   expect(await session.client.models()).toEqual([model]);
   expect(await session.client.activity({ limit: 5 })).toEqual(activity);
 });
+
+test('a batch that is refused as a whole has the error of its calls, with the time of the next try', async () => {
+  await using session = await open(({ body, response }) =>
+    answer(
+      response,
+      429,
+      JSON.parse(body).map(({ id }: { id: number }) => ({
+        jsonrpc: '2.0',
+        id,
+        error: { code: -32000, message: 'Rate limit exceeded', data: { code: 'rate_limited', retryAfterMs: 51_000 } },
+      })),
+    ),
+  );
+  const error = await session.client.batch([{ method: 'system.ping' }, { method: 'agents.list' }]).catch((caught: unknown) => caught);
+  expect(error).toMatchObject({ code: 'rate_limited', message: 'Rate limit exceeded', retryAfterMs: 51_000 });
+});

@@ -73,6 +73,8 @@ export function errorFromRpc(error: JsonRecord, context: ReplyContext = {}): Gat
 /** Converts a failed HTTP reply of any route into an error. */
 export function errorFromHttp(body: unknown, context: ReplyContext & { readonly httpStatus: number }): GatehouseError {
   const status = context.httpStatus;
+  // A batch that is refused as a whole has the same error for each of its calls.
+  if (Array.isArray(body) && body.length > 0) return errorFromHttp(body[0], context);
   const byStatus = codesByStatus[status] ?? (status >= 500 ? 'internal' : 'invalid_envelope');
   if (isRecord(body) && isRecord(body['error'])) {
     // A JSON-RPC error has a number as its code, a /v1 error has a type.

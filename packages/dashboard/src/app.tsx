@@ -2,7 +2,7 @@ import { t } from './language.ts';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { type Connection, connect } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
-import { isAuthenticationError, isConnectionError } from './data/errors.ts';
+import { isAuthenticationError, isConnectionError, isRateLimited } from './data/errors.ts';
 import { closeSession, createSession } from './data/session.ts';
 import { clearTab, keepToken, takeToken } from './data/token.ts';
 import { Login } from './login.tsx';
@@ -47,7 +47,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
   );
 
   const tryToken = useCallback(
-    (token: string) => {
+    function tryNow(token: string) {
       endSession();
       attempts.current += 1;
       const attempt = attempts.current;
@@ -62,6 +62,8 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
           // The gateway may come back, and the token is still valid then.
           if (isAuthenticationError(error)) clearTab();
           setState({ step: 'out', error, ...(isConnectionError(error) && { retry: token }) });
+          // The request limit frees on its own: a tab that was loaded too often continues without a click.
+          if (isRateLimited(error)) setTimeout(() => void (attempt === attempts.current && tryNow(token)), error.retryAfterMs);
         },
       );
     },

@@ -1,10 +1,12 @@
 import { t } from '../language.ts';
 import { type Client, createClient, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
+import { RequestQuota } from './request-quota.ts';
 
 /** Access of a token, as found at login. */
 export interface Connection {
   readonly client: Client;
+  readonly quota: RequestQuota;
   readonly admin: boolean;
   /** Ids of the agents that the token may use. */
   readonly agentIds: readonly string[];
@@ -23,7 +25,8 @@ export const mostChanges = 20;
  * Throws an error that can be shown to the user when the token is refused.
  */
 export async function connect(token: string): Promise<Connection> {
-  const client = createClient({ url: location.origin, token });
+  const quota = new RequestQuota();
+  const client = createClient({ url: location.origin, token, fetch: quota.fetch });
   const [status, agents, own, changes] = await client.batch([
     { method: 'gateway.status' },
     { method: 'agents.list' },
@@ -38,6 +41,7 @@ export async function connect(token: string): Promise<Connection> {
   const agentIds = agents.ok ? agents.result.agents : await reachableAgents(client);
   return {
     client,
+    quota,
     admin: status.ok,
     agentIds,
     defaultAgentId: own.ok ? own.result.agentId : (agentIds[0] ?? 'default'),

@@ -39,6 +39,11 @@ export function isAuthenticationError(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'unauthenticated';
 }
 
+/** True when the limit of requests was used up; the server says when it frees. */
+export function isRateLimited(error: unknown): error is GatehouseError & { readonly retryAfterMs: number } {
+  return error instanceof GatehouseError && error.code === 'rate_limited' && error.retryAfterMs !== undefined;
+}
+
 export function isNotFound(error: unknown): boolean {
   return error instanceof GatehouseError && error.code === 'not_found';
 }

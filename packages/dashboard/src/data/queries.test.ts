@@ -6,14 +6,17 @@ import { createQueries, reload } from './queries.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function watchedQueries() {
+function watchedQueries(quota?: { pauseMs: () => number }) {
   const listeners = new Set<(entry: FeedEntry) => void>();
-  const queries = createQueries({
-    listen(onEvent) {
-      listeners.add(onEvent);
-      return () => listeners.delete(onEvent);
+  const queries = createQueries(
+    {
+      listen(onEvent) {
+        listeners.add(onEvent);
+        return () => listeners.delete(onEvent);
+      },
     },
-  });
+    quota,
+  );
   const loads: { readonly signal: AbortSignal; readonly answer: (value: string) => void }[] = [];
   const observer = new QueryObserver<string>(queries.client, {
     queryKey: ['cron.list', 'default'],
@@ -70,4 +73,18 @@ test('data is forgotten with its last reader, and with the session', async () =>
   await vi.advanceTimersByTimeAsync(1000);
   expect(loads).toHaveLength(1);
   leave();
+});
+
+test('with little of the request limit left, events load once after the pause, however many follow', async () => {
+  const { observer, loads, emit } = watchedQueries({ pauseMs: () => 10_000 });
+  loads[0]?.answer('first');
+  await vi.advanceTimersByTimeAsync(1);
+  for (let second = 0; second < 9; second += 1) {
+    emit('scheduler:cron_completed');
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
+  expect(loads).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(loads).toHaveLength(2);
+  expect(observer.getCurrentResult()).toMatchObject({ data: 'first', isFetching: true });
 });

@@ -1,5 +1,6 @@
 import { QueryClient } from '@tanstack/react-query';
 import type { LiveEvents } from './live.ts';
+import type { RequestQuota } from './request-quota.ts';
 
 /** How events make loaded data stale. */
 export interface Staleness {
@@ -22,7 +23,7 @@ export interface Queries {
 }
 
 /** Creates the store of what pages load, of one session. Events of the gateway invalidate it. */
-export function createQueries(live: Pick<LiveEvents, 'listen'>): Queries {
+export function createQueries(live: Pick<LiveEvents, 'listen'>, quota?: Pick<RequestQuota, 'pauseMs'>): Queries {
   const client = new QueryClient({
     defaultOptions: {
       queries: {
@@ -41,16 +42,22 @@ export function createQueries(live: Pick<LiveEvents, 'listen'>): Queries {
   });
   const timers = new Map<string, ReturnType<typeof setTimeout>>();
   const stop = live.listen(({ kind }) => {
+    const pauseMs = quota?.pauseMs() ?? 0;
     for (const { queryHash, queryKey, meta } of client.getQueryCache().getAll()) {
       const staleness = meta?.staleness;
       if (staleness === undefined || !(kind === 'gap' || staleness.changedBy.some((prefix) => kind.startsWith(prefix)))) continue;
+      // Events that continue would postpone it for ever.
+      if (pauseMs > staleness.settleMs && timers.has(queryHash)) continue;
       clearTimeout(timers.get(queryHash));
       timers.set(
         queryHash,
-        setTimeout(() => {
-          timers.delete(queryHash);
-          void reload(client, queryKey);
-        }, staleness.settleMs),
+        setTimeout(
+          () => {
+            timers.delete(queryHash);
+            void reload(client, queryKey);
+          },
+          Math.max(staleness.settleMs, pauseMs),
+        ),
       );
     }
   });

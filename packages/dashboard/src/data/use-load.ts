@@ -1,7 +1,7 @@
-import { GatehouseError } from '@gatehouse/client';
 import { useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
 import { useSession } from './context.ts';
+import { isRateLimited } from './errors.ts';
 import { reload } from './queries.ts';
 
 /** The state of a load. Earlier data stays visible during a reload. */
@@ -51,7 +51,7 @@ export function useLoad<T>(key: readonly unknown[], load: (signal: AbortSignal) 
   const { error } = query;
   useEffect(() => {
     // The request limit frees on its own: a page that was opened too soon fills without a click.
-    if (!(error instanceof GatehouseError) || error.code !== 'rate_limited' || error.retryAfterMs === undefined) return;
+    if (!isRateLimited(error)) return;
     const timer = setTimeout(reloadNow, error.retryAfterMs);
     return () => clearTimeout(timer);
   }, [error, reloadNow]);

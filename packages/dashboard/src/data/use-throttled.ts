@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useRef } from 'react';
+import { useSession } from './context.ts';
 
 const settleMs = 200;
 
@@ -7,6 +8,7 @@ const settleMs = 200;
  * of the token, so a hundred events a second must not cause as many requests.
  */
 export function useThrottled(run: () => void, leastMs: number): () => void {
+  const { quota } = useSession();
   const latest = useRef(run);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const ranAt = useRef(0);
@@ -27,7 +29,7 @@ export function useThrottled(run: () => void, leastMs: number): () => void {
         ranAt.current = Date.now();
         latest.current();
       },
-      Math.max(settleMs, ranAt.current + leastMs - Date.now()),
+      Math.max(settleMs, ranAt.current + leastMs - Date.now(), quota.pauseMs()),
     );
-  }, [leastMs]);
+  }, [leastMs, quota]);
 }

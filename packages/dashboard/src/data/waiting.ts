@@ -1,7 +1,9 @@
 import { t } from '../language.ts';
 import type { Client, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
+import { isRateLimited } from './errors.ts';
 import type { FeedEntry, LiveEvents } from './live.ts';
+import type { RequestQuota } from './request-quota.ts';
 import { createStore, type Store } from './store.ts';
 
 type GraphView = Extract<Result<'graph.status'>, { executionOrder: unknown }>;
@@ -207,7 +209,12 @@ function storedKeys(): readonly string[] {
 }
 
 /** Questions of graphs, pairing requests and failed work, kept up to date by the event stream. */
-export function createWaiting(client: Pick<Client, 'batch'>, live: Pick<LiveEvents, 'listen'>, admin: boolean): WaitingForUser {
+export function createWaiting(
+  client: Pick<Client, 'batch'>,
+  live: Pick<LiveEvents, 'listen'>,
+  admin: boolean,
+  quota?: Pick<RequestQuota, 'pauseMs'>,
+): WaitingForUser {
   const state = createStore<WaitingState>({ items: [], loading: true, error: undefined });
   let all: readonly WaitingItem[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -232,7 +239,9 @@ export function createWaiting(client: Pick<Client, 'batch'>, live: Pick<LiveEven
         show({ loading: false, error: undefined });
       },
       (error: unknown) => {
-        if (mine === round) show({ loading: false, error });
+        if (mine !== round) return;
+        show({ loading: false, error });
+        if (isRateLimited(error)) timer ??= setTimeout(load, error.retryAfterMs);
       },
     );
   }
@@ -242,7 +251,7 @@ export function createWaiting(client: Pick<Client, 'batch'>, live: Pick<LiveEven
   };
   addEventListener('storage', onStorage);
   const stop = live.listen((entry) => {
-    if (isRelevant(entry, all)) timer ??= setTimeout(load, Math.max(settleMs, loadedAt + leastReloadMs - Date.now()));
+    if (isRelevant(entry, all)) timer ??= setTimeout(load, Math.max(settleMs, loadedAt + leastReloadMs - Date.now(), quota?.pauseMs() ?? 0));
   });
   // After what the first page needs.
   timer = setTimeout(load, settleMs);
