@@ -88,6 +88,19 @@ test('what cannot be heard or spoken is said, and the message is answered nevert
   expect(fake.requests.map(({ path }) => path)).toEqual(['/v1/audio/transcriptions', '/v1/audio/speech']);
 });
 
+test('a voice note beyond the hourly cap reaches the agent with the reason and the recording, and is answered', async () => {
+  await start({ media: { transcription: { providers: [{ type: 'groq', apiKey: 'k', baseUrl: `${fake.url}/v1` }], maxPerHour: 1 } } });
+  server.provider.setAnswer(() => ({ text: 'Noted.' }));
+  telegram.chats.say(ada, '', note);
+  await expect.poll(() => said()).toHaveLength(1);
+  telegram.chats.say(ada, 'listen', note);
+  await expect.poll(() => said().map(({ text }) => text)).toEqual(['Noted.', 'Noted.']);
+  expect(asked(1)).toMatch(
+    /listen.*The recording \\"voice\.ogg\\" \(md_[\w.-]+\) was not understood: Rate limit exceeded: max 1 recordings per hour \(media\.transcription\.maxPerHour\); the next one in 60 min/,
+  );
+  expect(fake.requests).toHaveLength(1);
+});
+
 test('directives of the agent never reach the chat', async () => {
   await start(speaking('tagged'));
   server.provider.setAnswer(() => ({ text: '[[tts:voice=nova]]Good morning.' }));

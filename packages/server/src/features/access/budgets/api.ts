@@ -43,6 +43,8 @@ export interface EmbedWork extends WorkFor {
 
 /** Work whose price is not one of tokens alone. */
 export type ChargedOperation = 'transcription' | 'speech' | 'imageGeneration' | 'video';
+/** Operations of speech, images and video. */
+export type MediaOperation = ChargedOperation | 'vision';
 
 /** One request to a provider of speech, images or video. */
 export interface ChargedWork extends WorkFor {
@@ -60,6 +62,13 @@ export interface ChargedAnswer {
   readonly tokens?: { readonly input: number; readonly output: number };
 }
 
+/** A call of speech, images or video that succeeded. */
+export interface MediaCall {
+  readonly operation: string;
+  readonly agentId: string;
+  readonly atMs: number;
+}
+
 export interface MeteredCall extends WorkFor {
   readonly model: ModelInfo;
   readonly messages: readonly ModelMessage[];
@@ -73,6 +82,12 @@ export interface MeteredCall extends WorkFor {
  * is full; the usage of failed attempts is booked too.
  */
 export interface ModelWork {
+  /** Returns the calls of these operations that succeeded in a time, also those of earlier processes, in order. */
+  mediaCalls(wanted: {
+    readonly operations: readonly MediaOperation[];
+    readonly sinceMs: number;
+    readonly untilMs: number;
+  }): Promise<readonly MediaCall[]>;
   generate(work: GenerateWork): Promise<{ readonly text: string; readonly model: string; readonly finish: ModelResult['finish'] }>;
   /** Returns the capability of the model that an operation of an agent uses. */
   tierOf(agentId: string, operation: Exclude<GenerateWork['operation'], 'vision'> | 'interactive'): ModelTier;

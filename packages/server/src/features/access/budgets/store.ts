@@ -1,4 +1,5 @@
 import { operation, query, raw, type Tx } from '../../../kernel/db/operation.ts';
+import type { MediaCall, MediaOperation } from './api.ts';
 
 /** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
 const slotMs = 3_600_000;
@@ -54,6 +55,24 @@ export const usedByPrincipals = operation(
         .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
         .groupBy(['principalId', step]);
     }),
+);
+
+/** Returns the calls of these operations that succeeded in a time, in order. */
+export const succeededCalls = operation(
+  'budgets.succeededCalls',
+  (tx, input: { readonly operations: readonly MediaOperation[]; readonly sinceMs: number; readonly untilMs: number }): Promise<MediaCall[]> =>
+    tx.build<MediaCall>((db) =>
+      db
+        .selectFrom('modelCall')
+        // Both marks, because the index begins with them.
+        .where('rolledUp', 'in', [0, 1])
+        .where('atMs', '>', input.sinceMs)
+        .where('atMs', '<=', input.untilMs)
+        .where('outcome', '=', 'ok')
+        .where('operation', 'in', input.operations)
+        .select(['operation', 'agentId', 'atMs'])
+        .orderBy('atMs'),
+    ),
 );
 
 const unmarked = query<{ limit: number }, { id: number }>(({ db, sql, p }) =>
@@ -294,4 +313,4 @@ function wholePartsOf(
   return { whole, rest };
 }
 
-export const budgetOperations = [usedSince, usedByPrincipals, rollUp, usageReport];
+export const budgetOperations = [usedSince, usedByPrincipals, succeededCalls, rollUp, usageReport];

@@ -56,7 +56,7 @@ export async function fetchFiles(
     if ('mediaId' in saved) {
       const heard = await voice.hear(saved, { agentId, conversationRef, call });
       if (heard === undefined) names.set(saved.mediaId, file.name);
-      else if ('why' in heard) notes.push(`[The recording "${file.name}" was not understood: ${heard.why}]`);
+      else if ('why' in heard) notes.push(`[The recording "${file.name}" (${saved.mediaId}) was not understood: ${heard.why}]`);
       else (file.isVoice === true ? said : recordings).push(heard.text);
     } else if (saved.isFinal || isLastTry) notes.push(noteOf(file.name, saved.text));
     else throw new FileUnavailable(saved.text);

@@ -37,7 +37,7 @@ export interface ImageOf {
   readonly model: string;
 }
 
-/** Speech and images for routes and channels: within the budgets, charged, and asked in the order of the configuration. */
+/** Speech and images for routes and channels: within the budgets and hourly caps (`rate_limited` beyond them), charged, and asked in the order of the configuration. */
 export interface MultimodalApi {
   isConfigured(what: 'transcription' | 'speech' | 'imageGeneration'): boolean;
   /** Fails with `precondition_failed` when nothing is configured, `invalid_params` when the bytes are not speech. */
@@ -55,7 +55,6 @@ export interface MultimodalApi {
     },
     asked: ForAgent,
   ): Promise<SpeechOf>;
-  /** Counts against `imageGen.maxPerHour` of the agent; fails with `rate_limited` beyond it. */
   generateImage(
     wish: {
       readonly prompt: string;

@@ -65,6 +65,7 @@ export const VideoProvider = once(() =>
   }),
 );
 
+const maxPerHour = (usual: number, what: string) => z.int().min(1).max(100_000).default(usual).describe(`${what} in an hour.`);
 const ordered = 'The first is asked first, the next ones when it fails. Off while there are none.';
 const timeoutMs = (ms: number) => z.int().min(1000).max(600_000).default(ms).describe('Deadline of one request.');
 
@@ -73,6 +74,7 @@ export const TranscriptionConfig = once(() =>
   z.strictObject({
     providers: z.array(TranscriptionProvider().superRefine(needsAddress)).max(8).default([]).describe(ordered),
     maxBytes: z.int().min(1024).max(26_214_400).default(26_214_400).describe('Largest file.'),
+    maxPerHour: maxPerHour(300, 'Recordings that one agent has transcribed'),
     timeoutMs: timeoutMs(60_000),
     language: z.string().min(2).max(20).optional().describe('Language of the speech where a call names none.'),
     autoTranscribe: z.boolean().default(true).describe('Voice notes of chat platforms are read to the agent as text.'),
@@ -113,6 +115,7 @@ export const VisionConfig = once(() =>
       .describe('Most pixels of an image; a file of few bytes can claim billions.'),
     maxSide: z.int().min(256).max(8000).default(2000).describe('Longer images are scaled down to this many pixels.'),
     maxTokens: z.int().min(64).max(8192).default(1024).describe('Longest description.'),
+    maxPerHour: maxPerHour(1_000, 'Images that one agent has described, each scanned page of a document among them,'),
     timeoutMs: timeoutMs(60_000),
   }),
 );
@@ -123,6 +126,7 @@ export const VideoConfig = once(() =>
     providers: z.array(VideoProvider().superRefine(needsAddress)).max(8).default([]).describe(ordered),
     maxBytes: z.int().min(1024).max(52_428_800).default(52_428_800).describe('Largest file.'),
     maxTokens: z.int().min(64).max(8192).default(1024).describe('Longest description.'),
+    maxPerHour: maxPerHour(60, 'Videos that one agent has described'),
     timeoutMs: timeoutMs(120_000),
   }),
 );
@@ -140,6 +144,7 @@ export const TtsConfig = once(() =>
     voice: z.string().min(1).max(100).default('alloy').describe('A voice of the provider; a voice of OpenAI means the usual one of another vendor.'),
     format: z.enum(speechFormats).optional().describe('The channel decides otherwise: Opus for voice notes, MP3 elsewhere.'),
     maxTextLength: z.int().min(100).max(5000).default(4096).describe('Characters that are spoken; longer texts are refused.'),
+    maxPerHour: maxPerHour(300, 'Texts that one agent has spoken'),
     timeoutMs: timeoutMs(60_000),
   }),
 );
@@ -148,7 +153,7 @@ export const TtsConfig = once(() =>
 export const ImageGenConfig = once(() =>
   z.strictObject({
     providers: z.array(ImageProvider().superRefine(needsAddress)).max(8).default([]).describe(ordered),
-    maxPerHour: z.int().min(1).max(10_000).default(10).describe('Images that one agent generates in an hour.'),
+    maxPerHour: maxPerHour(10, 'Images that one agent generates'),
     size: z
       .string()
       .regex(/^\d{2,4}x\d{2,4}$/, 'expected WIDTHxHEIGHT')

@@ -11,8 +11,8 @@ import { ProviderStates } from '../../../llm/provider-states.ts';
 import type { ModelWork } from '../../access/budgets/api.ts';
 import type { ForAgent, ImageOf, MultimodalApi, SpeechOf, TranscriptOf } from './api.ts';
 import type { MultimodalConfig } from './config.ts';
-import { ImageQuota } from './pictures/image-quota.ts';
 import { type Answered, ProviderChain } from './providers/chain.ts';
+import type { HourlyCaps } from './providers/hourly-caps.ts';
 import { keepWhileEqual, type Provider, type ProviderEntry, type ResolveDeps, resolveProviders } from './providers/entry.ts';
 import { type ImageEntry, imageVendors } from './providers/image-vendors.ts';
 import { type SpeechEntry, speechVendors, voiceOf } from './providers/speech-vendors.ts';
@@ -28,6 +28,7 @@ export interface EngineDeps extends Core {
   readonly env: ResolveDeps['env'];
   readonly egressFor: ResolveDeps['egressFor'];
   readonly charge: ModelWork['charge'];
+  readonly caps: HourlyCaps;
   readonly programs: LocalPrograms;
 }
 
@@ -39,14 +40,13 @@ const videoTokensPerSecond = 300;
 
 /** Asks the configured providers of speech, images and video. */
 export function createEngine(deps: EngineDeps) {
-  const { clock, config, env, egressFor, programs } = deps;
+  const { clock, config, env, egressFor, caps, programs } = deps;
   const states = new ProviderStates(deps.bus, clock, () => firstPauseMs);
   const chain = new ProviderChain({
     states,
     charge: deps.charge,
     onFallback: (from, to, error) => deps.log.warn({ from, to, kind: error.kind, err: error }, 'A media provider failed; asking the next one'),
   });
-  const quota = new ImageQuota(clock);
   // What is known of a provider belongs to its key: an unrelated change must not forget it.
   const lists = {
     transcription: keepWhileEqual(resolveProviders<TranscriptionEntry>),
@@ -65,6 +65,17 @@ export function createEngine(deps: EngineDeps) {
     };
   };
   const newBoundary = () => `gatehouse-${randomBytes(18).toString('hex')}`;
+
+  /** Counts a request against the cap of its agent. One without a provider is refused by the chain, and asks for no count. */
+  function counted<T>(
+    operation: keyof ReturnType<typeof resolved>,
+    { maxPerHour }: { readonly maxPerHour: number },
+    asked: ForAgent,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    if (resolved()[operation].length === 0) return run();
+    return caps.count(operation, { agentId: asked.agentId, maxPerHour }, run);
+  }
 
   /** Records what was asked for traces and reports: counts and codes, never content. */
   async function traced<Entry extends ProviderEntry, T>(
@@ -127,35 +138,37 @@ export function createEngine(deps: EngineDeps) {
       return perMinute === undefined ? null : nano((perMinute * Math.max(seconds, row.leastSeconds ?? 0)) / 60);
     };
     const { timeoutMs } = transcription;
-    const answer = await traced(
-      'transcription',
-      asked,
-      (asking) =>
-        chain.ask(
-          {
-            operation: 'transcription',
-            asking,
-            section: 'media.transcription.providers',
-            priceKey: 'pricePerMinute',
-            providers: resolved().transcription,
-            mostNano: (provider) => priceOf(provider, most),
-            async ask(provider) {
-              const recording = {
-                bytes,
-                ...type,
-                language: language ?? transcription.language,
-                boundary: newBoundary(),
-                timeoutMs,
-                signal: asked.signal,
-              };
-              const value = await transcriptionVendors[provider.entry.type].transcribe(provider, recording);
-              const seconds = value.durationMs === undefined ? most : value.durationMs / 1000;
-              return { value: { ...value, durationMs: value.durationMs ?? Math.round(most * 1000) }, costNano: priceOf(provider, seconds) };
+    const answer = await counted('transcription', transcription, asked, () =>
+      traced(
+        'transcription',
+        asked,
+        (asking) =>
+          chain.ask(
+            {
+              operation: 'transcription',
+              asking,
+              section: 'media.transcription.providers',
+              priceKey: 'pricePerMinute',
+              providers: resolved().transcription,
+              mostNano: (provider) => priceOf(provider, most),
+              async ask(provider) {
+                const recording = {
+                  bytes,
+                  ...type,
+                  language: language ?? transcription.language,
+                  boundary: newBoundary(),
+                  timeoutMs,
+                  signal: asked.signal,
+                };
+                const value = await transcriptionVendors[provider.entry.type].transcribe(provider, recording);
+                const seconds = value.durationMs === undefined ? most : value.durationMs / 1000;
+                return { value: { ...value, durationMs: value.durationMs ?? Math.round(most * 1000) }, costNano: priceOf(provider, seconds) };
+              },
             },
-          },
-          asked,
-        ),
-      ({ durationMs }) => ({ durationMs: durationMs ?? 0 }),
+            asked,
+          ),
+        ({ durationMs }) => ({ durationMs: durationMs ?? 0 }),
+      ),
     );
     return { ...answer.value, provider: answer.provider.name, model: answer.model };
   }
@@ -176,22 +189,24 @@ export function createEngine(deps: EngineDeps) {
       return perMillion === undefined ? null : nano((perMillion * length) / 1_000_000);
     };
     const spoken = { text, format, speed: directive?.speed ?? wanted.speed, timeoutMs: tts.timeoutMs, signal: asked.signal };
-    const { value, provider, model } = await traced('speech', asked, (asking) =>
-      chain.ask(
-        {
-          operation: 'speech',
-          asking,
-          section: 'tts.providers',
-          priceKey: 'pricePerMillionCharacters',
-          providers: resolved().speech,
-          mostNano: priceOf,
-          async ask(one) {
-            const voice = voiceOf(one, named, tts.voice);
-            const sound = await speechVendors[one.entry.type].speak(one, { ...spoken, voice }, programs.speak);
-            return { value: await checkSound(one.name, sound.bytes), costNano: priceOf(one) };
+    const { value, provider, model } = await counted('speech', tts, asked, () =>
+      traced('speech', asked, (asking) =>
+        chain.ask(
+          {
+            operation: 'speech',
+            asking,
+            section: 'tts.providers',
+            priceKey: 'pricePerMillionCharacters',
+            providers: resolved().speech,
+            mostNano: priceOf,
+            async ask(one) {
+              const voice = voiceOf(one, named, tts.voice);
+              const sound = await speechVendors[one.entry.type].speak(one, { ...spoken, voice }, programs.speak);
+              return { value: await checkSound(one.name, sound.bytes), costNano: priceOf(one) };
+            },
           },
-        },
-        asked,
+          asked,
+        ),
       ),
     );
     const made =
@@ -209,8 +224,7 @@ export function createEngine(deps: EngineDeps) {
       const price = provider.entry.pricePerImage ?? imageVendors[provider.entry.type].priceOf(wish.model ?? provider.model, { size, quality });
       return price === undefined ? null : nano(price);
     };
-    const giveBack = providers.length === 0 ? () => {} : quota.take(asked.agentId, imageGen.maxPerHour);
-    try {
+    return counted('imageGeneration', imageGen, asked, async () => {
       const { value, provider, model } = await traced('imageGeneration', asked, (asking) =>
         chain.ask(
           {
@@ -240,10 +254,7 @@ export function createEngine(deps: EngineDeps) {
         ),
       );
       return { bytes: value, ...(await sniffAs('image', value, 'image')), provider: provider.name, model };
-    } catch (error) {
-      giveBack();
-      throw error;
-    }
+    });
   }
 
   async function describeVideo(
@@ -273,23 +284,25 @@ export function createEngine(deps: EngineDeps) {
       const price = provider.entry.cost ?? videoVendors[provider.entry.type].priceOf(provider.model);
       return price === null ? null : Math.round((tokens.input * price.input + tokens.output * price.output) * 1000);
     };
-    const { value, provider, model } = await traced('video', asked, (asking) =>
-      chain.ask(
-        {
-          operation: 'video',
-          asking,
-          section: 'media.video.providers',
-          priceKey: 'cost',
-          providers,
-          mostNano: (one) => priceOf(one, mostTokens),
-          async ask(one) {
-            const footage = { bytes, mimeType, prompt, maxTokens: video.maxTokens, timeoutMs: video.timeoutMs, signal: asked.signal };
-            const answer = await videoVendors[one.entry.type].describe(one, footage);
-            const tokens = answer.tokens ?? mostTokens;
-            return { value: answer.text, costNano: priceOf(one, tokens), tokens };
+    const { value, provider, model } = await counted('video', video, asked, () =>
+      traced('video', asked, (asking) =>
+        chain.ask(
+          {
+            operation: 'video',
+            asking,
+            section: 'media.video.providers',
+            priceKey: 'cost',
+            providers,
+            mostNano: (one) => priceOf(one, mostTokens),
+            async ask(one) {
+              const footage = { bytes, mimeType, prompt, maxTokens: video.maxTokens, timeoutMs: video.timeoutMs, signal: asked.signal };
+              const answer = await videoVendors[one.entry.type].describe(one, footage);
+              const tokens = answer.tokens ?? mostTokens;
+              return { value: answer.text, costNano: priceOf(one, tokens), tokens };
+            },
           },
-        },
-        asked,
+          asked,
+        ),
       ),
     );
     return { description: value, provider: provider.name, model };

@@ -1,4 +1,5 @@
-import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type FakeMedia,
@@ -417,6 +418,75 @@ describe('tts', () => {
       strippedText: 'Hi',
     });
     expect(fake.requests).toEqual([]);
+  });
+});
+
+describe('hourly caps', () => {
+  it('count each kind for each agent, follow the configuration and survive a restart', async () => {
+    const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-caps-'));
+    const { media, tts, imageGen, agents } = whole();
+    const config: Config = {
+      agents: { ...agents, other: { model: 'mock/mock-fast' } },
+      media: {
+        transcription: { ...media?.transcription, maxPerHour: 1 },
+        vision: { ...media?.vision, maxPerHour: 1 },
+        video: { ...media?.video, maxPerHour: 1 },
+      },
+      tts: { ...tts, maxPerHour: 1 },
+      imageGen: { ...imageGen, maxPerHour: 1 },
+    };
+    const ask = (of: TestServer, agentId: string, clip: string) => ({
+      recordings: () => of.client.call('audio.transcribe', { audio: ogg, agentId }),
+      'spoken texts': () => of.client.call('tts.synthesize', { text: 'Hi', agentId }),
+      images: () => of.client.call('image.generate', { prompt: 'A lighthouse', agentId }),
+      'image descriptions': () => of.client.call('image.analyze', { source_type: 'base64', source: tinyPng.toString('base64'), agentId }),
+      'video descriptions': () => of.client.call('media.describe_video', { attachment_url: clip, agentId }),
+    });
+    const keys = ['media.transcription.maxPerHour', 'tts.maxPerHour', 'imageGen.maxPerHour', 'media.vision.maxPerHour', 'media.video.maxPerHour'];
+    const refusals = async (of: TestServer, agentId: string, clip: string) => {
+      const answers: (string | undefined)[] = [];
+      for (const call of Object.values(ask(of, agentId, clip)))
+        answers.push(
+          await call().then(
+            (answer) => ('error' in answer ? answer.error : undefined),
+            (error: unknown) => (error as Error).message,
+          ),
+        );
+      return answers;
+    };
+    const allowed = keys.map(() => undefined);
+    const full = (n: number) =>
+      Object.keys(ask(server, '', '')).map((what, at) => `Rate limit exceeded: max ${n} ${what} per hour (${keys[at]}); the next one in 60 min`);
+    try {
+      {
+        await using own = await start(config, { homeDir });
+        const clip = await upload(own, mp4, 'clip.mp4');
+        // What fails is not counted.
+        fake.queue(...Array.from({ length: 2 }, () => ({ status: 400, json: { error: { message: 'broken' } } })));
+        expect(await own.client.call('audio.transcribe', { audio: ogg })).toHaveProperty('error');
+        expect(await refusals(own, 'default', clip)).toEqual(allowed);
+        const asked = fake.requests.length + own.provider.requests.length;
+        expect(await refusals(own, 'default', clip)).toEqual(full(1));
+        expect(fake.requests.length + own.provider.requests.length).toBe(asked);
+        expect(await refusals(own, 'other', clip)).toEqual(allowed);
+        await expect(own.client.call('media.test.tts', { text: 'Hi' })).rejects.toMatchObject({
+          code: 'rate_limited',
+          retryAfterMs: expect.any(Number) as number,
+        });
+      }
+      fake.requests.splice(0);
+      await using again = await start(config, { homeDir });
+      const clip = await upload(again, mp4, 'clip.mp4');
+      expect(await refusals(again, 'default', clip)).toEqual(full(1));
+      expect(fake.requests).toEqual([]);
+      const { configuration } = again;
+      await writeFile(configuration.file, configuration.readText().replaceAll(/"maxPerHour":\s*1\b/g, '"maxPerHour": 2'));
+      expect((await configuration.reload('test')).restart).toEqual([]);
+      expect(await refusals(again, 'default', clip)).toEqual(allowed);
+      expect(await refusals(again, 'default', clip)).toEqual(full(2));
+    } finally {
+      await rm(homeDir, { recursive: true, force: true });
+    }
   });
 });
 

@@ -11,6 +11,7 @@ import type { MultimodalConfig } from './config.ts';
 import { createEngine, type EngineDeps } from './engine.ts';
 import { createMethods, type MethodsDeps, type MultimodalMethods } from './methods.ts';
 import type { PictureReader } from '../documents/api.ts';
+import { HourlyCaps } from './providers/hourly-caps.ts';
 import { createPictureReader } from './pictures/picture-reader.ts';
 import { createFitPicture } from './pictures/shrink.ts';
 import { createSources, type SourcesDeps } from './sources.ts';
@@ -21,14 +22,14 @@ import { createVision, type VisionDeps } from './pictures/vision.ts';
 
 export interface MultimodalDeps
   extends
-    Omit<EngineDeps, 'config' | 'programs' | 'charge'>,
+    Omit<EngineDeps, 'config' | 'programs' | 'charge' | 'caps'>,
     Pick<SourcesDeps, 'isInternal'>,
     Pick<SpeechFilesDeps, 'capacity' | 'taints'>,
     Pick<VisionDeps, 'models' | 'modelsFor'>,
     Pick<MethodsDeps, 'media' | 'defaultAgentOf' | 'deliver' | 'processLinks' | 'documents'> {
   readonly config: Live<MultimodalConfig & { readonly modelProviders: ProvidersConfig; readonly maxLinks: number }>;
   readonly agents: AgentsApi;
-  readonly work: Pick<ModelWork, 'charge' | 'generate'>;
+  readonly work: Pick<ModelWork, 'charge' | 'generate' | 'mediaCalls'>;
   readonly jail: () => Promise<Jail>;
 }
 
@@ -49,7 +50,8 @@ const maxImageBytes = 52_428_800;
 export function createMultimodal(deps: MultimodalDeps): Multimodal {
   const { clock, config, agents, work, capacity, taints, log, media } = deps;
   const programs = createLocalPrograms({ clock, jail: deps.jail });
-  const engine = createEngine({ ...deps, charge: work.charge, programs });
+  const caps = new HourlyCaps({ clock, mediaCalls: work.mediaCalls });
+  const engine = createEngine({ ...deps, charge: work.charge, caps, programs });
   const files = new SpeechFiles({ clock, log, agents, capacity, taints });
   if (config.current.tts.providers.length > 0) files.schedule(sweepAfterMs);
   const visionConfig: VisionDeps['config'] = {
@@ -58,7 +60,7 @@ export function createMultimodal(deps: MultimodalDeps): Multimodal {
     },
     onChange: (run) => config.onChange((next, before) => run(next.vision, before.vision)),
   };
-  const vision = createVision({ config: visionConfig, work, models: deps.models, modelsFor: deps.modelsFor, fit: createFitPicture(clock) });
+  const vision = createVision({ config: visionConfig, work, caps, models: deps.models, modelsFor: deps.modelsFor, fit: createFitPicture(clock) });
   const sources = createSources({ media, egress: deps.egressFor([]), isInternal: deps.isInternal });
   const methods = createMethods({ ...deps, engine, vision, sources, files });
 

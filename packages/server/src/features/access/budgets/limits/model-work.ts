@@ -11,6 +11,7 @@ import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
 import type { TracesApi } from '../../../operations/traces/api.ts';
 import type { ChargedAnswer, ChargedWork, ModelWork } from '../api.ts';
 import type { Ledger } from './ledger.ts';
+import { succeededCalls } from '../store.ts';
 import { createSlots } from './slots.ts';
 import { WorkAccounts, type WorkAccountsDeps } from './work-accounts.ts';
 import { beginWorkTrace } from './work-trace.ts';
@@ -159,6 +160,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
       const [model] = modelsOf(deps, agentOf(agentId), operation).models;
       return model === undefined ? 'mid' : tierOf(model);
     },
+    mediaCalls: (wanted) => deps.db.read(succeededCalls, wanted),
     meter,
     charge: (work, call) => charging(work.signal, () => charge(work, call)),
     generate: (work) => generating(work.signal, () => generate(work)),

@@ -8,12 +8,14 @@ import type { Agent } from '../../../agents/agents/api.ts';
 import type { ForAgent } from '../api.ts';
 import type { VisionConfig } from '../config.ts';
 import type { FitPicture } from './shrink.ts';
+import type { HourlyCaps } from '../providers/hourly-caps.ts';
 import { toAppError } from '../providers/chain.ts';
 import { sniffAs } from '../sniff.ts';
 
 export interface VisionDeps {
   readonly config: Live<VisionConfig>;
   readonly work: Pick<ModelWork, 'generate'>;
+  readonly caps: Pick<HourlyCaps, 'count'>;
   readonly models: Pick<Models, 'resolve'>;
   /** The agent's own model and its fallbacks. */
   readonly modelsFor: (agent: Agent) => readonly ModelInfo[];
@@ -25,7 +27,7 @@ const system = [
 ];
 
 /** Has models that see describe images: those of the configuration, or the agent's own. */
-export function createVision({ config, work, models, modelsFor, fit }: VisionDeps) {
+export function createVision({ config, work, caps, models, modelsFor, fit }: VisionDeps) {
   function seeing(agent: Agent, provider: string | undefined): readonly ModelInfo[] {
     const named = config.current.models.flatMap((name) => models.resolve(name) ?? []);
     const all = named.length > 0 ? named : modelsFor(agent);
@@ -52,7 +54,7 @@ export function createVision({ config, work, models, modelsFor, fit }: VisionDep
       },
       asked: ForAgent,
     ) {
-      const { enabled, maxSide, maxPixels, maxTokens, timeoutMs } = config.current;
+      const { enabled, maxSide, maxPixels, maxTokens, maxPerHour, timeoutMs } = config.current;
       const usable = enabled ? seeing(agent, provider) : [];
       if (usable.length === 0)
         throw new AppError(
@@ -62,28 +64,30 @@ export function createVision({ config, work, models, modelsFor, fit }: VisionDep
       const picture = await fit({ bytes, ...(await sniffAs('image', bytes, param)) }, { maxSide, maxPixels }, asked.signal);
       const url = `data:${picture.mimeType};base64,${Buffer.from(picture.bytes).toString('base64')}`;
       try {
-        const { text, model } = await work.generate({
-          agentId: agent.id,
-          principalId: ownerOf(asked.call),
-          ...(asked.conversationRef !== undefined && { conversationRef: asked.conversationRef }),
-          signal: asked.signal,
-          part: asked.call.agentCaller?.turn,
-          operation: 'vision',
-          models: usable,
-          timeoutMs,
-          system,
-          messages: [
-            {
-              role: 'user',
-              content: prompt,
-              parts: [
-                { type: 'image', url },
-                { type: 'text', text: prompt },
-              ],
-            },
-          ],
-          maxTokens: Math.max(maxTokens, atLeastTokens),
-        });
+        const { text, model } = await caps.count('vision', { agentId: agent.id, maxPerHour }, () =>
+          work.generate({
+            agentId: agent.id,
+            principalId: ownerOf(asked.call),
+            ...(asked.conversationRef !== undefined && { conversationRef: asked.conversationRef }),
+            signal: asked.signal,
+            part: asked.call.agentCaller?.turn,
+            operation: 'vision',
+            models: usable,
+            timeoutMs,
+            system,
+            messages: [
+              {
+                role: 'user',
+                content: prompt,
+                parts: [
+                  { type: 'image', url },
+                  { type: 'text', text: prompt },
+                ],
+              },
+            ],
+            maxTokens: Math.max(maxTokens, atLeastTokens),
+          }),
+        );
         const slash = model.indexOf('/');
         return { description: text.trim(), provider: model.slice(0, slash), model: model.slice(slash + 1) };
       } catch (error) {
