@@ -29,26 +29,31 @@ export interface OffLoaded {
   /** Both ends of the result. */
   readonly shown: string;
   readonly path: string;
-  /** Content of the file. */
-  readonly kept: string;
   /** Location of the rest; placed after the fence, because it is trusted text. */
   readonly pointer: string;
 }
 
-/** Writes a result to a file in the agent's workspace; deletes the oldest such files if needed. */
-export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models' | keyof ResultOwner>, content: string): Promise<OffLoaded> {
+/** Records the source of the text in a file. */
+export type MarkKept = (path: string, kept: string) => Promise<void>;
+
+/**
+ * Writes a result to a file in the agent's workspace; deletes the oldest such files if needed. Text from outside is marked before it is in a file,
+ * so that none is there without its mark, and none at all when the mark cannot be stored; a clean mark follows, because it is about the content.
+ */
+export async function offLoad(
+  input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models' | keyof ResultOwner>,
+  content: string,
+  { isTainted, mark }: { readonly isTainted: boolean; readonly mark: MarkKept },
+): Promise<OffLoaded> {
   // Lines that the reading tool can show one by one, whatever the result looks like.
   const kept = breakLines(cutMiddle(content, maxFileCharacters));
-  const path = await keepResult(
-    input.workspaceDir,
-    folder,
-    `${markOf(input.conversationRef)}-${markOf(input.principalId)}-${newId(input.turnId)}`,
-    kept,
-  );
+  const name = `${markOf(input.conversationRef)}-${markOf(input.principalId)}-${newId(input.turnId)}`;
+  if (isTainted) await mark(resultPath(folder, name), kept);
+  const path = await keepResult(input.workspaceDir, folder, name, kept);
+  if (!isTainted) await mark(path, kept);
   const lines = kept.split('\n').length;
   return {
     path,
-    kept,
     shown: cutMiddle(content, Math.min(shownCharacters, offLoadFrom(input.models))),
     pointer: `[${content.length} characters in all, in ${lines} lines of the file ${path}: open what you need of it with "${fileReader}", offset and limit]`,
   };
@@ -88,9 +93,11 @@ function splitLine(line: string): readonly string[] {
   return segments;
 }
 
+const resultPath = (inFolder: string, name: string): string => `${inFolder}/${name}.txt`;
+
 /** Writes a text to a results folder of the workspace, deletes the oldest files there if needed, and returns its path. */
 export async function keepResult(workspaceDir: string, inFolder: string, name: string, text: string): Promise<string> {
-  const path = `${inFolder}/${name}.txt`;
+  const path = resultPath(inFolder, name);
   await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
   await writeFileInside(workspaceDir, path, text, { maxBytes: maxTotalBytes });
   const files = [...(await listInside(workspaceDir, inFolder))].toSorted((a, b) => b.mtimeMs - a.mtimeMs);

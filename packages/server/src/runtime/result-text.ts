@@ -14,7 +14,7 @@ export interface ResultTextDeps {
   readonly inspect?: (text: string, about: InspectedText) => unknown;
   /** Removes the installation's live secrets: a tool that comes across one passes it on to no model and no stored message. */
   readonly hideSecrets?: (text: string) => string;
-  /** Records the source of the text in a file that a result was off-loaded to. */
+  /** Records the source of the text in a file that a result is off-loaded to; called before the file exists when it is tainted. */
   readonly keptFile?: (input: TurnInput, path: string, tainted: boolean, content: string) => Promise<void>;
 }
 
@@ -49,9 +49,12 @@ async function boundResult(
   // A result read from a file already has its rest there.
   if (call.name !== fileReader && content.length > offLoadFrom(input.models) && canReadFiles()) {
     try {
-      const { path, kept, ...bounded } = await offLoad(input, content);
+      const isTainted = outside !== undefined && outside.clean !== true;
+      const { path, ...bounded } = await offLoad(input, content, {
+        isTainted,
+        mark: async (at, kept) => deps.keptFile?.(input, at, isTainted, kept),
+      });
       onOffLoad?.(content.length, path);
-      await deps.keptFile?.(input, path, outside !== undefined && outside.clean !== true, kept);
       return bounded;
     } catch (error) {
       deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: call.name, error }, 'Failed to off-load a large result');

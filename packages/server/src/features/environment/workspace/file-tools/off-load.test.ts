@@ -36,9 +36,10 @@ async function call(
   args: object = {},
   contextWindow = testModel.contextWindow,
   who: object = {},
+  more: Partial<Parameters<typeof callTools>[0]> = {},
 ): Promise<string> {
   const input = turnInput({ ...who, tools, agent: { tools: { profile: 'full' } }, workspaceDir, models: [{ ...testModel, contextWindow }] });
-  const deps = { clock: createStepClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog };
+  const deps = { clock: createStepClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog, ...more };
   const run = { input, signal: new AbortController().signal, beforeOnce: async () => {} };
   const [result] = await callTools(deps, run, [{ id: 'c1', name, arguments: JSON.stringify(args) }]);
   return result?.content ?? '';
@@ -75,6 +76,26 @@ test('without a tool to follow it there is no pointer, and file content is not w
 test('the limit follows the context window, and small results stay as they are', async () => {
   expect(pointerOf(await call([fetchTool('x'.repeat(5000)), read], 'fetch', {}, 8000))).toBeDefined();
   expect(pointerOf(await call([fetchTool('x'.repeat(5000)), read], 'fetch', {}, 200_000))).toBeUndefined();
+});
+
+test('text from outside is marked before it is in a file; without the mark there is no file', async () => {
+  const folder = join(workspaceDir, '.gatehouse/offload');
+  const filesAtMark: [boolean, number][] = [];
+  const keptFile = async (_: unknown, _path: string, tainted: boolean) => {
+    filesAtMark.push([tainted, (await readdir(folder).catch(() => [])).length]);
+  };
+  expect(pointerOf(await call([fetchTool(page), read], 'fetch', {}, undefined, {}, { keptFile }))).toBeDefined();
+  const own: Tool = { ...fetchTool(page), run: async () => ({ content: page }) };
+  await call([own, read], 'fetch', {}, undefined, {}, { keptFile });
+  expect(filesAtMark).toEqual([
+    [true, 0],
+    [false, 2],
+  ]);
+  const full = () => Promise.reject(new Error('the disk is full'));
+  const cut = await call([fetchTool(page), read], 'fetch', {}, undefined, {}, { keptFile: full });
+  expect(pointerOf(cut)).toBeUndefined();
+  expect(cut).toMatch(/<<<UNTRUSTED-TEXT[^]*characters left out[^]*<<<END-UNTRUSTED-TEXT/);
+  expect(await readdir(folder)).toHaveLength(2);
 });
 
 test('the oldest files are deleted to free space for new ones', async () => {
