@@ -53,8 +53,9 @@ const flags = [
   '--remote-debugging-pipe',
   '--no-startup-window',
   `--user-data-dir=/tmp/profile`,
-  // "localhost" goes to the proxy too, which refuses it.
-  '--proxy-bypass-list=<-loopback>',
+  // "localhost" goes to the proxy too, which refuses it. What the browser itself wants from its vendor goes past the proxy: into a network that has nothing.
+  '--proxy-bypass-list=<-loopback>;gaia.invalid;android.clients.google.com;mtalk.google.com',
+  '--gaia-url=http://gaia.invalid',
   '--disable-quic',
   '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
   '--no-first-run',
@@ -80,7 +81,7 @@ const flags = [
   '--disable-crash-reporter',
   '--disable-gpu',
   '--disable-search-engine-choice-screen',
-  '--disable-features=Translate,MediaRouter,OptimizationHints,AutofillServerCommunication,InterestFeedContentSuggestions,DialMediaRouteProvider',
+  '--disable-features=Translate,MediaRouter,OptimizationHints,AutofillServerCommunication,InterestFeedContentSuggestions,DialMediaRouteProvider,NetworkTimeServiceQuerying,PreconnectToSearch,AimEnabled,AimServerEligibilityEnabled,AimServerEligibilityForPrimaryAccountEnabled',
   '--metrics-recording-only',
   '--mute-audio',
   '--password-store=basic',
