@@ -9,6 +9,7 @@ export type { EventBus } from './kernel/event-bus.ts';
 export { type HomePaths, homePaths } from './kernel/home-paths.ts';
 export { InstallKey } from './kernel/install-key.ts';
 export { silentLog } from './kernel/log.ts';
+export { createRedactor } from './kernel/redact.ts';
 export type { Tool } from './runtime/tool.ts';
 export { SecretVault } from './features/operations/secrets/vault/vault.ts';
 export { FileConfiguration } from './process/configuration.ts';

@@ -68,10 +68,8 @@ const engine = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? 'postgres' : 's
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   // Tests that take only a clock or a fake from the testkit do not load the whole server.
-  const [{ createServer, FileConfiguration, homePaths, InstallKey, rawDocument, SecretVault, silentLog }, { events }] = await Promise.all([
-    import('@gatehouse/server'),
-    import('@gatehouse/contract'),
-  ]);
+  const [{ createRedactor, createServer, FileConfiguration, homePaths, InstallKey, rawDocument, SecretVault, silentLog }, { events }] =
+    await Promise.all([import('@gatehouse/server'), import('@gatehouse/contract')]);
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
   await mkdir(homeDir, { recursive: true });
@@ -111,7 +109,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   // JSON is YAML; a text that looks like a reference is a text.
   const text = JSON.stringify(written, null, 2);
   await writeFile(file, options.env === undefined ? text.replaceAll('${', '$${') : text);
-  const hide = (text: string) => (options.secrets ?? []).reduce((hidden, secret) => hidden.replaceAll(secret, '[REDACTED]'), text);
+  const { hide } = createRedactor(options.secrets);
   const redactor = { redact: hide, hide, add() {}, replace() {} };
   const read = () => ({ text: readFileSync(file, 'utf8'), protect: () => undefined });
   const configuration = new FileConfiguration({ file, read, env: options.env ?? {}, flags: {}, redactor, log: silentLog });

@@ -23,6 +23,7 @@ describe('live secrets', () => {
     expect(redactor.redact('xcorrect horse batteryx correct%20horse%20battery')).toBe('x[REDACTED]x [REDACTED]');
     expect(redactor.redact(JSON.stringify({ a: 'with"quote\\and\nline' }))).toBe('{"a":"[REDACTED]"}');
     expect(redactor.redact('GET /?q=a%2Fb%3Fc%3Dd%26e%20f!')).toBe('GET /?q=[REDACTED]');
+    expect(redactor.redact('GET /?q=a%2Fb%3Fc%3Dd%26e+f%21&r=1')).toBe('GET /?q=[REDACTED]&r=1');
   });
 
   test('that overlap are covered whole', () => {

@@ -40,7 +40,7 @@ export interface Redactor {
   redact(text: string): string;
   /** Hides only the live secrets: for text under work, in which something may legitimately look like a key. */
   hide(text: string): string;
-  /** Adds live secrets, including the forms they take inside JSON and URLs. */
+  /** Adds live secrets, including the forms they take inside JSON, URLs and sent forms. */
   add(secrets: Iterable<string>): void;
   /** Adds live secrets instead of those given under the same key before: for secrets that keep changing. */
   replace(key: string, secrets: Iterable<string>): void;
@@ -110,12 +110,15 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
   };
 }
 
-/** Returns the forms that secrets take in texts, JSON and URLs. */
+/** Returns the forms that secrets take in texts, JSON, URLs and sent forms. */
 function formsOf(secrets: Iterable<string>): readonly string[] {
   return [...secrets]
     .filter((secret) => secret.length >= minSecretLength)
-    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]);
+    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed()), encodeForm(secret)]);
 }
+
+/** Returns a value as the address of a sent form has it. */
+const encodeForm = (value: string): string => new URLSearchParams([['', value]]).toString().slice(1);
 
 /** Finds private keys from their first line to their last, or to the end of the text when the last is missing. */
 function pemSpans(text: string): Span[] {

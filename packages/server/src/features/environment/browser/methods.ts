@@ -275,9 +275,8 @@ function countsOf(events: Params<'browser.input'>['events']) {
   return { events: events.length, characters };
 }
 
-/** Hides secrets in all strings of a result. The marker needs no escape, so the text stays JSON of the same shape. */
+/** Hides secrets in all strings of a result. Each separately: snapshots escape values, and JSON would escape them twice. */
 function hideIn<T>(value: T, hideSecrets: (text: string) => string): T {
-  const text = JSON.stringify(value);
-  const shown = hideSecrets(text);
-  return shown === text ? value : (parseJson(shown) as T);
+  const shown = JSON.stringify(value, (_, each: unknown) => (typeof each === 'string' ? hideSecrets(each) : each));
+  return parseJson(shown) as T;
 }

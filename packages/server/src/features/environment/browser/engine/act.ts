@@ -138,7 +138,7 @@ async function evaluate(page: Page, element: Locator | undefined, expression: st
 }
 
 /** Playwright calls with the element what is a function, by its text: one that is made of a text works on pages that forbid `eval`. */
-function inPage(text: string): () => unknown {
+export function inPage(text: string): () => unknown {
   return Object.assign(() => undefined, { toString: () => text });
 }
 

@@ -1,5 +1,6 @@
 import type { BrowserContext, CDPSession, Frame, Page } from 'playwright-core';
 import { AppError } from '../../../../kernel/app-error.ts';
+import { inPage } from './act.ts';
 import { within } from './page-time.ts';
 
 /** What is hidden for one picture. */
@@ -14,10 +15,14 @@ interface Covered {
 const maxRounds = 3;
 /** Limit of each round and of the end, in milliseconds. */
 const roundMs = 3_000;
+/** Limit of a frame for drawing what was hidden in it. */
+const drawMs = 1_000;
 /** Shorter values are not hidden in texts either: they appear by chance. */
 const minChars = 8;
 const mask = '•';
 const textNode = 3;
+/** Lines of a snapshot that end with the value of a field. */
+const field = /^\s*- '?(?:textbox|searchbox|combobox|spinbutton)\b/;
 
 type Node = { readonly backendNodeId: number; readonly nodeValue: string };
 
@@ -32,6 +37,8 @@ const hideElement = `function (isText) {
     return before;
   });
 }`;
+/** What a frame hides is drawn in the first, activated before the second is committed, and the third follows that. */
+const drawThrice = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done()))))`;
 const showAgain = `function (before) { for (const rule of before) this.style.setProperty(...rule); }`;
 
 /**
@@ -41,6 +48,7 @@ const showAgain = `function (before) { for (const rule of before) this.style.set
 export class Cover {
   readonly #context: BrowserContext;
   readonly #values = new Set<string>();
+  readonly #short = new Set<string>();
   /** One picture of a page at a time: the end of one would uncover the other. */
   readonly #last = new WeakMap<Page, Promise<unknown>>();
 
@@ -50,8 +58,23 @@ export class Cover {
 
   add(secret: string): void {
     const value = secret.trim();
-    if (value.length < minChars) return;
-    this.#values.add(value).add(encodeURIComponent(value));
+    if (value.length < minChars) this.#short.add(secret);
+    else
+      this.#values
+        .add(value)
+        .add(encodeURIComponent(value))
+        .add(new URLSearchParams([['', value]]).toString().slice(1));
+  }
+
+  /** Returns a snapshot without typed values that are too short to be hidden wherever they appear: only their fields hide them. */
+  maskFields(snapshot: string): string {
+    if (this.#short.size === 0) return snapshot;
+    const ends = [...this.#short].flatMap((value) => [`: ${value}`, `: ${JSON.stringify(value)}`]);
+    const lines = snapshot.split('\n').map((line) => {
+      const end = field.test(line) ? ends.find((each) => line.endsWith(each)) : undefined;
+      return end === undefined ? line : `${line.slice(0, -end.length)}: ${mask.repeat(4)}`;
+    });
+    return lines.join('\n');
   }
 
   get isNeeded(): boolean {
@@ -84,6 +107,7 @@ export class Cover {
   async #hide(page: Page, covered: Covered): Promise<boolean> {
     const { sessions, undo } = covered;
     const before = undo.length;
+    const changed: [Frame, CDPSession][] = [];
     for (const target of [page, ...page.frames().filter((frame) => frame.parentFrame() !== null)]) {
       // A frame that shares the process of its page has no separate session: it is searched with the page.
       const session = sessions.get(target) ?? (await this.#context.newCDPSession(target).catch(() => undefined));
@@ -91,8 +115,11 @@ export class Cover {
       sessions.set(target, session);
       await session.send('DOM.enable');
       await session.send('DOM.getDocument', { depth: 0 });
+      const earlier = undo.length;
       for (const value of this.#values) await hideIn(session, value, [...sessions.keys()].indexOf(target), covered);
+      if (undo.length > earlier && 'parentFrame' in target) changed.push([target, session]);
     }
+    await Promise.all(changed.map(([frame, session]) => untilDrawn(page, frame, session, covered)));
     return undo.length > before;
   }
 }
@@ -124,6 +151,22 @@ async function maskText(session: CDPSession, nodeId: number, { backendNodeId, no
     // Unless the page has changed it meanwhile.
     if (node.nodeValue === masked) await session.send('DOM.setNodeValue', { nodeId: now, value: nodeValue });
   };
+}
+
+/** A picture of a page has the last image of each frame with a separate process, which must not be one from before. A frame that does not draw is left out. */
+async function untilDrawn(page: Page, frame: Frame, session: CDPSession, { undo }: Covered): Promise<void> {
+  try {
+    await within(drawMs, session.send('Runtime.evaluate', { expression: drawThrice, awaitPromise: true }));
+  } catch {
+    let outer = frame;
+    for (let parent = frame.parentFrame(); parent !== null && parent !== page.mainFrame(); parent = parent.parentFrame()) outer = parent;
+    // A frame that is gone shows nothing.
+    const element = await outer.frameElement().catch(() => undefined);
+    if (element === undefined) return;
+    const call = (text: string, value: unknown) => element.evaluate(inPage(`(element, value) => (${text}).call(element, value)`), value);
+    const before = await call(hideElement, false);
+    undo.push(() => call(showAgain, before));
+  }
 }
 
 async function hide(session: CDPSession, nodeId: number, isText: boolean): Promise<() => Promise<unknown>> {

@@ -135,7 +135,7 @@ export class Driver {
   async snapshot({ tabId, interactive, compact, depth, selector, maxChars = 30_000 }: Requests['snapshot']) {
     const tab = this.#usable(tabId, { withDialog: true });
     const { dialog } = tab;
-    const of = dialog === undefined ? await this.#tree(tab, selector, depth) : '';
+    const of = dialog === undefined ? this.#cover.maskFields(await this.#tree(tab, selector, depth)) : '';
     const { text, refs, isTruncated, stats } = shortenSnapshot(of, {
       maxChars,
       ...(interactive !== undefined && { interactive }),

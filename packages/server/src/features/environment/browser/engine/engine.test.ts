@@ -43,6 +43,10 @@ from.oninput = () => {
 };
 </script>`;
 
+/** Sites that are not those of the page, which Chromium gives processes of their own, one inside the other. */
+const framed = (url: string) =>
+  `<title>Frames</title><body style="margin:0"><iframe width="900" height="500" src="${url}"></iframe><h1>Always here</h1>`;
+
 /** Notes what is done to it. */
 const kinds = `<title>Kinds</title><button id="button">Push</button><input aria-label="Field"><select aria-label="Size"><option>small<option>large</select>
 <div role="button" aria-label="Piece" draggable="true">piece</div><div role="button" aria-label="Place">place</div><p id="late">soon</p>
@@ -62,6 +66,8 @@ describe.skipIf(missing.length > 0)(
     let pages: Awaited<ReturnType<typeof servePages>>;
     let browsers: Awaited<ReturnType<typeof openBrowsers>>;
     let session: RunningBrowser;
+    /** Names that the browser wanted to reach. */
+    const asked = new Set<string>();
     /** Whether the disk of the workspace is full. */
     let isFull = false;
     const act = (request: BrowserAct, tabId?: string) => session.act(tabId, request, browsers.context);
@@ -93,17 +99,29 @@ describe.skipIf(missing.length > 0)(
         '/hungry': `<title>Hungry</title><button onclick="const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))">Eat</button>`,
         '/secret': '<title>In</title><label>Pass <input id="p"></label>',
         '/echo': echo,
+        '/outer': (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end(framed(pages.url('/middle', 'middle.test'))),
+        '/middle': (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end(framed(pages.url('/echo', 'inner.test'))),
         '/big': `<title>Big</title>${'<p><button>Item</button>'.repeat(1000)}`,
       });
       browsers = await openBrowsers({
-        dial: pages.dial,
-        config: { maxTabs: 3, secrets: { SHOP: { origins: [pages.url('')] }, BANK: { origins: [pages.url('')] } }, timeoutMs: 4_000 },
+        dial: {
+          ...pages.dial,
+          resolve(name) {
+            asked.add(name);
+            return pages.dial.resolve(name);
+          },
+        },
+        config: {
+          maxTabs: 3,
+          secrets: Object.fromEntries(['SHOP', 'BANK', 'PIN'].map((name) => [name, { origins: [pages.url(''), pages.url('', 'inner.test')] }])),
+          timeoutMs: 4_000,
+        },
         capacity: {
           async assertCapacity() {
             if (isFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
           },
         },
-        secret: (name) => ({ SHOP: 'hunter2+hunter2', BANK: 'Wxyzab7+Wxyzab7' })[name],
+        secret: (name) => ({ SHOP: 'hunter2+hunter2', BANK: 'Wxyzab7+Wxyzab7', PIN: '0071' })[name],
       });
       mkdirSync(browsers.context.workspaceDir, { recursive: true });
       session = await browsers.pool.start('default');
@@ -246,6 +264,23 @@ describe.skipIf(missing.length > 0)(
       expect((await act({ kind: 'evaluate', expression: socket })).value).toBe('"refused"');
     });
 
+    it('has no extensions and no sync: not in its processes, its profile or what it reaches', async () => {
+      await visit('/done');
+      const [main = 0] = chromiums(browsers.base);
+      const commands = chromiums(browsers.base).map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0'));
+      const flags = ['--disable-extensions', '--disable-component-extensions-with-background-pages', '--disable-sync'];
+      expect(commands.find((each) => each.includes('--remote-debugging-pipe'))).toEqual(expect.arrayContaining(flags));
+      // The start script of Debian names those of the system, which are none.
+      expect(commands.flat().filter((each) => /^--(?:extension-process|load-extension=.)/.test(each))).toEqual([]);
+      const profile = `/proc/${main}/root/tmp/profile`;
+      expect(readdirSync(profile)).toContain('Local State');
+      expect(readdirSync(`${profile}/Default`)).not.toContain('Extensions');
+      // It asks for nothing but the pages of these tests.
+      expect([...asked].filter((name) => !/(?:\.test|\.internal|^localhost)$/.test(name))).toEqual([]);
+      const { value } = await act({ kind: 'evaluate', expression: 'typeof globalThis.chrome?.runtime' });
+      expect(value).toBe('"undefined"');
+    });
+
     it('types a stored secret only at its origins, where pictures do not show it', async () => {
       await visit('/secret');
       expect(await act({ kind: 'type', ref: await refOf('Pass'), secret: 'SHOP' })).toMatchObject({ ok: true });
@@ -330,6 +365,32 @@ describe.skipIf(missing.length > 0)(
       for (const kind of ['shot', 'recorded', 'live'] as const) expect([kind, shop[kind] === open[kind]]).toEqual([kind, false]);
       // Drawn at the same time, no picture uncovers another one.
       for (const each of await Promise.all([pictures(), pictures()])) expect(each).toEqual(bank);
+    });
+
+    it('covers a secret typed into a frame of another site, also in PDF files; a short one in its field', async () => {
+      const drawn = async (request: { readonly text: string } | { readonly secret: string }) => {
+        await visit('/outer');
+        await act({ kind: 'wait', loadState: 'load' });
+        expect(await act({ kind: 'type', ref: await refOf('Secret'), ...request })).toMatchObject({ ok: true });
+        return {
+          shot: (await session.screenshot(undefined, {}, never)).bytes.toString('base64'),
+          recorded: (await session.glance(undefined, [], true)).jpeg,
+          live: (await session.view(undefined, 0, never)).jpeg,
+        };
+      };
+      const open = await drawn({ text: 'Abcdefg+Abcdefg' });
+      const shop = await drawn({ secret: 'SHOP' });
+      const bank = await drawn({ secret: 'BANK' });
+      for (const kind of ['shot', 'recorded', 'live'] as const)
+        expect([kind, shop[kind] === bank[kind], shop[kind] === open[kind]]).toEqual([kind, true, false]);
+      const { extractText, getDocumentProxy } = await import('unpdf');
+      const { text } = await extractText(await getDocumentProxy(Uint8Array.from(await session.pdf(undefined, never))), { mergePages: true });
+      expect(text).toMatch(/You typed in •{15} words.*Always here/s);
+      expect(text).not.toMatch(/Wxyz|W%/);
+      await act({ kind: 'type', ref: await refOf('Secret'), secret: 'PIN' });
+      const { snapshot } = await session.snapshot(undefined, {}, never);
+      expect(snapshot).toMatch(/textbox "Secret".*: ••••/);
+      expect(snapshot).not.toMatch(/textbox.*: "?0071/);
     });
 
     it('reports pages that hang, do not load or crash, and continues', async () => {
