@@ -36,7 +36,10 @@ const Sources = z.object({
   sources: z.array(z.looseObject({ state: z.string(), problem: z.string().optional(), files: z.number() })).length(1),
 });
 const Recorded = z.object({ recordings: z.array(z.looseObject({ recordingId: z.string(), steps: z.number() })) });
-const Steps = z.looseObject({ steps: z.array(z.looseObject({ step: z.number(), picture: z.boolean() })) });
+const Steps = z.looseObject({
+  steps: z.array(z.looseObject({ step: z.number(), picture: z.boolean() })),
+  gaps: z.array(z.looseObject({ from: z.number(), missing: z.number() })),
+});
 const Health = z.looseObject({ status: z.string() });
 
 /** Why this machine cannot do it; undefined when it can. */
@@ -193,7 +196,10 @@ async function checkRecordings(daemon: Daemon): Promise<string[]> {
   const wrong: string[] = [];
   const { recordings } = Recorded.parse(await rpcCall(daemon, 'browser.recordings.list', {}));
   for (const { recordingId, steps: count } of recordings) {
-    const { steps } = Steps.parse(await rpcCall(daemon, 'browser.recordings.get', { recordingId }));
+    const { steps, gaps } = Steps.parse(await rpcCall(daemon, 'browser.recordings.get', { recordingId }));
+    const noted = gaps.flatMap(({ from, missing }) => Array.from({ length: missing }, (_, at) => from + at));
+    const numbers = [...steps.map(({ step }) => step), ...noted].toSorted((one, other) => one - other);
+    if (numbers.some((number, at) => number !== at + 1)) wrong.push(`${recordingId} has a gap without a note: ${numbers.join(', ')}`);
     if (steps.length !== count) wrong.push(`${recordingId} has ${steps.length} of ${count} steps`);
     for (const { step, picture } of steps)
       if (picture)

@@ -92,7 +92,22 @@ export const browserRecordings = {
     risk: 'read',
     summary: 'Returns the steps of a recording: who did what when, at which address, and whether it succeeded.',
     params: () => z.strictObject({ agentId: agentId(), recordingId: RecordingId() }),
-    result: () => z.strictObject({ recordingId: RecordingId(), agentId: AgentId, running: z.boolean(), steps: z.array(Step()) }),
+    result: () =>
+      z.strictObject({
+        recordingId: RecordingId(),
+        agentId: AgentId,
+        running: z.boolean(),
+        steps: z.array(Step()),
+        gaps: z
+          .array(
+            z.strictObject({
+              from: z.int().min(1).describe('Number of the first missing step.'),
+              missing: z.int().min(1),
+              reason: z.enum(['disk_full', 'failed']),
+            }),
+          )
+          .describe('Steps that were done but could not be stored, whoever did them.'),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -118,6 +133,7 @@ export const browserRecordings = {
               picture: true,
             },
           ],
+          gaps: [{ from: 2, missing: 3, reason: 'disk_full' }],
         },
       },
     ],

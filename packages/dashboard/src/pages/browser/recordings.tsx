@@ -1,5 +1,5 @@
 import { t, tx } from '../../language.ts';
-import type { BrowserRecordedStep, BrowserRecording } from '@gatehouse/contract';
+import type { BrowserRecordedStep, BrowserRecording, Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { bytes, clockTime, dateTime, plural } from '../../data/format.ts';
@@ -110,6 +110,14 @@ function RecordingList({ agentId, onOpen }: { readonly agentId: string; readonly
   );
 }
 
+type Gap = Result<'browser.recordings.get'>['gaps'][number];
+
+/** Returns steps and gaps in the order of their numbers. */
+function withGaps(steps: readonly BrowserRecordedStep[], gaps: readonly Gap[]): readonly (BrowserRecordedStep | Gap)[] {
+  const numberOf = (one: BrowserRecordedStep | Gap): number => ('missing' in one ? one.from : one.step);
+  return [...steps, ...gaps].toSorted((one, other) => numberOf(one) - numberOf(other));
+}
+
 const actors: Readonly<Record<BrowserRecordedStep['by'], string>> = { agent: t('Agent'), caller: t('Caller'), person: t('Person') };
 
 function StepList({ agentId, recordingId, onBack }: { readonly agentId: string; readonly recordingId: string; readonly onBack: () => void }) {
@@ -137,30 +145,38 @@ function StepList({ agentId, recordingId, onBack }: { readonly agentId: string; 
         <div className="browser-recording">
           {shown !== undefined && <StepPicture agentId={agentId} recordingId={recordingId} shown={shown} />}
           <ol className="browser-steps" aria-label={t('Steps')}>
-            {steps.map((one) => (
-              <li key={one.step} aria-current={one.step === chosen ? 'step' : undefined}>
-                <button type="button" className="link-button" onClick={() => setChosen(one.step)}>
-                  {one.step}. {one.action}
-                </button>{' '}
-                {!one.ok && <Badge tone="bad">{t('Failed')}</Badge>} {one.detail}
-                <div className="hint">
-                  {tx('{at}, {took} ms, {actors} {span}', {
-                    at: clockTime(one.at),
-                    took: one.tookMs,
-                    actors: actors[one.by],
-                    span: <span className="mono">{one.principalId}</span>,
-                  })}
-                  {one.by === 'agent' && (
-                    <>
-                      {' '}
-                      <TraceLink reference={one.traceId} />
-                    </>
-                  )}
-                </div>
-                {one.url !== undefined && <div className="mono browser-address">{one.url}</div>}
-                {one.error !== undefined && <div className="browser-error">{one.error}</div>}
-              </li>
-            ))}
+            {withGaps(steps, found.data?.gaps ?? []).map((one) =>
+              'missing' in one ? (
+                <li key={`gap ${one.from}`} className="browser-error">
+                  {one.reason === 'disk_full'
+                    ? tx('{steps} could not be stored: the disk was full', { steps: plural(one.missing, 'step') })
+                    : tx('{steps} could not be stored', { steps: plural(one.missing, 'step') })}
+                </li>
+              ) : (
+                <li key={one.step} aria-current={one.step === chosen ? 'step' : undefined}>
+                  <button type="button" className="link-button" onClick={() => setChosen(one.step)}>
+                    {one.step}. {one.action}
+                  </button>{' '}
+                  {!one.ok && <Badge tone="bad">{t('Failed')}</Badge>} {one.detail}
+                  <div className="hint">
+                    {tx('{at}, {took} ms, {actors} {span}', {
+                      at: clockTime(one.at),
+                      took: one.tookMs,
+                      actors: actors[one.by],
+                      span: <span className="mono">{one.principalId}</span>,
+                    })}
+                    {one.by === 'agent' && (
+                      <>
+                        {' '}
+                        <TraceLink reference={one.traceId} />
+                      </>
+                    )}
+                  </div>
+                  {one.url !== undefined && <div className="mono browser-address">{one.url}</div>}
+                  {one.error !== undefined && <div className="browser-error">{one.error}</div>}
+                </li>
+              ),
+            )}
           </ol>
         </div>
       )}

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { servePages, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -482,6 +482,30 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
       const addresses = async () => (await recorded('spare', 1)).map(({ detail }) => detail);
       await open('/login');
       await expect.poll(addresses).toContain(pages.url('/login'));
+      const [{ recordingId = '' } = {}] = await list('spare');
+      const gapsOf = async () => (await client.call('browser.recordings.get', { agentId: 'spare', recordingId })).gaps;
+      const first = (await recorded('spare', 1))[0]?.step ?? 0;
+      const before = { from: 1, missing: first - 1, reason: 'failed' as const };
+      expect(await gapsOf()).toEqual([before]);
+      // What is missing at the end is noted when the next recording begins.
+      const last = (await recorded('spare', 1)).at(-1)?.step ?? 0;
+      const lines = join(dirOf('spare'), `${recordingId}.steps`);
+      renameSync(lines, `${lines}-away`);
+      // Is read through, and not written.
+      symlinkSync(`${lines}-away`, lines);
+      await open('/cart');
+      await open('/');
+      const all = [before, { from: last + 1, missing: 2, reason: 'failed' }];
+      await expect.poll(gapsOf).toEqual(all);
+      rmSync(lines);
+      renameSync(`${lines}-away`, lines);
+      const isNoted = () => readFileSync(lines, 'utf8').includes(`"from":${last + 1}`);
+      expect(isNoted()).toBe(false);
+      await client.call('browser.stop', { agentId: 'spare' });
+      await open('/visits');
+      await expect.poll(isNoted).toBe(true);
+      expect(await gapsOf()).toEqual(all);
+      await client.call('browser.recordings.delete', { agentId: 'spare', recordingId });
       await switchTo(false);
       await open('/cart?unrecorded');
       await switchTo(true);

@@ -12,7 +12,7 @@ interface RecordingMethodsDeps extends Pick<Core, 'db' | 'bus' | 'clock'> {
   readonly agents: Pick<AgentsApi, 'usable' | 'find'>;
   readonly defaultAgentOf: (call: CallContext) => string;
   readonly browsers: Pick<Browsers, 'running'>;
-  readonly recorder: Pick<Recorder, 'idOf' | 'leave'>;
+  readonly recorder: Pick<Recorder, 'gapOf' | 'idOf' | 'leave'>;
   readonly recordings: Recordings;
 }
 
@@ -30,10 +30,15 @@ export function createRecordingMethods(deps: RecordingMethodsDeps): RecordingMet
     return isSuspended ? wanted : agents.usable(wanted, call).id;
   }
 
-  async function stepsFor(agentId: string, id: string, call: CallContext): Promise<readonly RecordedStep[]> {
-    const steps = await recordings.steps(agentId, id);
-    return isAdmin(call) ? steps : steps.filter(({ principalId }) => principalId === ownerOf(call));
+  async function recordingFor(agentId: string, id: string, call: CallContext) {
+    const { steps, gaps } = await recordings.read(agentId, id);
+    const last = recorder.gapOf(agentId, id);
+    return {
+      steps: isAdmin(call) ? steps : steps.filter(({ principalId }) => principalId === ownerOf(call)),
+      gaps: last === undefined ? gaps : [...gaps, last],
+    };
   }
+  const stepsFor = async (...of: Parameters<typeof recordingFor>): Promise<readonly RecordedStep[]> => (await recordingFor(...of)).steps;
 
   const isRunning = (agentId: string, id: string): boolean => recorder.idOf(browsers.running(agentId)) === id;
 
@@ -66,13 +71,14 @@ export function createRecordingMethods(deps: RecordingMethodsDeps): RecordingMet
 
     async 'browser.recordings.get'({ agentId: named, recordingId }, call) {
       const agentId = agentOf(named, call);
-      const steps = await stepsFor(agentId, recordingId, call);
+      const { steps, gaps } = await recordingFor(agentId, recordingId, call);
       if (steps.length === 0) throw unknown();
       return {
         recordingId,
         agentId,
         running: isRunning(agentId, recordingId),
         steps: steps.map(({ atMs, picture, ...step }) => ({ ...step, at: atMs, picture: picture !== undefined })),
+        gaps: [...gaps],
       };
     },
 

@@ -4,11 +4,12 @@ import { type CallContext, ownerOf } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Live } from '../../../../kernel/config/live.ts';
 import type { Core } from '../../../../kernel/core.ts';
+import { isDiskFull } from '../../../../kernel/disk-full.ts';
 import { settledWithin } from '../../../../kernel/timers.ts';
 import { nextId } from '../../../../kernel/ids.ts';
 import type { BrowserSession } from '../api.ts';
 import type { BrowserConfig } from '../config.ts';
-import type { Ends, RecordedStep, Recordings } from './recordings.ts';
+import type { Ends, RecordedGap, RecordedStep, Recordings } from './recordings.ts';
 
 /** A step before it is done. */
 export interface StepToRecord {
@@ -46,6 +47,8 @@ interface Current {
   begun: number;
   /** Settles when all steps so far are written. */
   written: Promise<void>;
+  /** Steps since the last one that was stored. */
+  gap: RecordedGap | undefined;
 }
 
 /** Beyond it a recording is continued in another one, so that the oldest part can be deleted. */
@@ -115,14 +118,37 @@ export class Recorder {
   }
 
   async settled(): Promise<void> {
-    await Promise.all([...this.#last.values()].map(({ written }) => written));
+    await Promise.all([...this.#last.values()].map((current) => this.#close(current)));
+  }
+
+  /** Returns the steps at the end of a recording that could not be stored, and are not noted in it yet. */
+  gapOf(agentId: string, id: string): RecordedGap | undefined {
+    const current = this.#last.get(agentId);
+    return current?.id === id ? current.gap : undefined;
+  }
+
+  /** Settles when a recording is written, with a note of what is missing at its end. */
+  #close(current: Current & { readonly session: BrowserSession }): Promise<void> {
+    current.written = current.written.then(async () => {
+      const { gap, ends, id, session } = current;
+      // Without a step there is no recording.
+      if (gap === undefined || ends.text === 0) return;
+      const isNoted = await this.#deps.recordings.appendGap(session.agentId, id, ends, gap).then(
+        () => true,
+        () => false,
+      );
+      if (isNoted) current.gap = undefined;
+    });
+    return current.written;
   }
 
   #of(session: BrowserSession): Current {
     const known = this.#current.get(session);
     if (known !== undefined && known.count < maxSteps) return known;
     const id = nextId('rec', this.#deps.clock.now());
-    const current = { id, session, ends: { text: 0, pictures: 0 }, count: 0, begun: 0, written: known?.written ?? Promise.resolve() };
+    const before = this.#last.get(session.agentId);
+    const written = before === undefined ? (known?.written ?? Promise.resolve()) : this.#close(before);
+    const current = { id, session, ends: { text: 0, pictures: 0 }, count: 0, begun: 0, written, gap: undefined };
     this.#current.set(session, current);
     this.#last.set(session.agentId, current);
     return current;
@@ -140,7 +166,15 @@ export class Recorder {
       .then(async () => {
         const { jpeg, ...more } = await seen;
         const own = current.begun === begun ? jpeg : undefined;
-        await recordings.append(session.agentId, current.id, current.ends, { ...facts, ...this.#hidden({ ...facts, ...more }), step }, own);
+        const kept = { step: { ...facts, ...this.#hidden({ ...facts, ...more }), step }, jpeg: own, gap: current.gap };
+        try {
+          await recordings.append(session.agentId, current.id, current.ends, kept);
+        } catch (error) {
+          const { from, missing, reason } = current.gap ?? { from: step, missing: 0, reason: isDiskFull(error) ? 'disk_full' : 'failed' };
+          current.gap = { from, missing: missing + 1, reason };
+          throw error;
+        }
+        current.gap = undefined;
         if (step % stepsPerCheck === 1) await this.#makeCapacity(current.id);
       })
       .catch((error: unknown) => log.warn({ err: error, agentId: session.agentId }, 'Failed to record a step of a browser'));

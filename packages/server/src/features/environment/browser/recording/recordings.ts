@@ -23,6 +23,10 @@ export const RecordedStep = z.object({
 });
 export type RecordedStep = z.output<typeof RecordedStep>;
 
+/** Consecutive steps that could not be stored, a line of its own. */
+const RecordedGap = z.strictObject({ from: z.int().min(1), missing: z.int().min(1), reason: z.enum(['disk_full', 'failed']) });
+export type RecordedGap = z.output<typeof RecordedGap>;
+
 export interface KeptRecording {
   readonly agentId: string;
   readonly id: string;
@@ -52,14 +56,35 @@ export class Recordings {
     this.#dir = dir;
   }
 
-  async append(agentId: string, id: string, ends: Ends, step: Omit<RecordedStep, 'picture'>, jpeg: Buffer | undefined): Promise<void> {
+  /** Adds a step, after the gap before it. A step whose picture does not fit any more is kept without it. */
+  async append(
+    agentId: string,
+    id: string,
+    ends: Ends,
+    { step, jpeg, gap }: { readonly step: Omit<RecordedStep, 'picture'>; readonly jpeg?: Buffer | undefined; readonly gap?: RecordedGap | undefined },
+  ): Promise<void> {
     await mkdir(`${this.#dir}/${agentId}`, { recursive: true, mode: 0o700 });
-    if (jpeg !== undefined) await writeAt(this.#path(agentId, id, picturesEnd), ends.pictures, jpeg);
-    const picture = jpeg === undefined ? {} : { picture: { at: ends.pictures, bytes: jpeg.byteLength } };
-    const line = Buffer.from(`${JSON.stringify({ ...step, ...picture })}\n`);
-    await writeAt(this.#path(agentId, id, stepsEnd), ends.text, line);
-    ends.text += line.byteLength;
-    ends.pictures += jpeg?.byteLength ?? 0;
+    const drawn =
+      jpeg === undefined
+        ? 0
+        : await writeAt(this.#path(agentId, id, picturesEnd), ends.pictures, jpeg).then(
+            () => jpeg.byteLength,
+            () => 0,
+          );
+    const picture = drawn === 0 ? {} : { picture: { at: ends.pictures, bytes: drawn } };
+    await this.#addLines(agentId, id, ends, [...(gap === undefined ? [] : [gap]), { ...step, ...picture }]);
+    ends.pictures += drawn;
+  }
+
+  /** Notes steps that are missing at the end. */
+  async appendGap(agentId: string, id: string, ends: Ends, gap: RecordedGap): Promise<void> {
+    await this.#addLines(agentId, id, ends, [gap]);
+  }
+
+  async #addLines(agentId: string, id: string, ends: Ends, lines: readonly object[]): Promise<void> {
+    const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    await writeAt(this.#path(agentId, id, stepsEnd), ends.text, bytes);
+    ends.text += bytes.byteLength;
   }
 
   /** Lists the recordings of an agent, newest first. */
@@ -85,17 +110,23 @@ export class Recordings {
     return entriesOf(this.#dir);
   }
 
-  /** Returns the steps of a recording; none when there is no such recording. */
-  async steps(agentId: string, id: string): Promise<readonly RecordedStep[]> {
+  /** Returns the steps of a recording and what is missing between them; none when there is no such recording. */
+  async read(agentId: string, id: string): Promise<{ readonly steps: readonly RecordedStep[]; readonly gaps: readonly RecordedGap[] }> {
     const path = this.#path(agentId, id, stepsEnd);
     const { size } = await stat(path).catch(() => ({ size: 0 }));
-    if (size === 0 || size > maxStepsBytes) return [];
+    const steps: RecordedStep[] = [];
+    const gaps: RecordedGap[] = [];
+    if (size === 0 || size > maxStepsBytes) return { steps, gaps };
     const text = await readFile(path, 'utf8');
-    return text.split('\n').flatMap((line) => {
+    for (const written of text.split('\n')) {
       // A line that was not written whole is left out; one whose file was deleted meanwhile follows zeros.
-      const step = RecordedStep.safeParse(parsed(line.replace(/^\0+/, '')));
-      return step.success ? [step.data] : [];
-    });
+      const line = parsed(written.replace(/^\0+/, ''));
+      const step = RecordedStep.safeParse(line);
+      if (step.success) steps.push(step.data);
+      const gap = RecordedGap.safeParse(line);
+      if (gap.success) gaps.push(gap.data);
+    }
+    return { steps, gaps };
   }
 
   async picture(agentId: string, id: string, { at, bytes }: NonNullable<RecordedStep['picture']>): Promise<Buffer | undefined> {
