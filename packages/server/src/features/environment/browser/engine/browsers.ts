@@ -66,7 +66,9 @@ export class BrowserPool implements Browsers, AsyncDisposable {
   /** Stops in progress: what is being stopped counts as gone. */
   readonly #ending = new Map<string, Promise<void>>();
   #cancelCheck: (() => void) | undefined;
-  #isSwept = false;
+  /** The last download of each agent that is being stored: two that are named alike must not choose the same name. */
+  readonly #keeping = new Map<string, Promise<unknown>>();
+  #swept: Promise<void> | undefined;
   #isEnded = false;
 
   constructor(deps: BrowsersDeps) {
@@ -176,7 +178,7 @@ export class BrowserPool implements Browsers, AsyncDisposable {
       {
         ...this.#deps,
         proxy,
-        keep: (download, workspaceDir) => this.#keep(agentId, download, workspaceDir),
+        keep: (download, workspaceDir) => this.#keepNext(agentId, download, workspaceDir),
         changed: (changed) => this.#saveLater(changed),
       },
       running,
@@ -214,8 +216,9 @@ export class BrowserPool implements Browsers, AsyncDisposable {
   /** Makes the private folders of a browser; what a killed daemon left is removed. */
   async #prepareFolder(agentId: string): Promise<{ readonly base: string; readonly sockets: string; readonly downloads: string }> {
     const { dir } = this.#deps;
-    if (!this.#isSwept) await rm(dir, { recursive: true, force: true });
-    this.#isSwept = true;
+    // Once, also when the first two start together: the second must not remove what the first one has made.
+    this.#swept ??= rm(dir, { recursive: true, force: true });
+    await this.#swept;
     const base = `${dir}/${agentId}`;
     await rm(base, { recursive: true, force: true });
     const folder = { base, sockets: `${base}/proxy`, downloads: `${base}/${downloads}` };
@@ -228,6 +231,17 @@ export class BrowserPool implements Browsers, AsyncDisposable {
   async #openProxy(folder: string): Promise<GuardedProxy> {
     await using handle = await open(folder);
     return await openGuardedProxy(`/proc/self/fd/${handle.fd}/proxy.sock`, this.#deps.dial);
+  }
+
+  async #keepNext(agentId: string, download: FinishedDownload, workspaceDir: string): Promise<Downloaded> {
+    const before = this.#keeping.get(agentId);
+    const keeping = Promise.allSettled([before]).then(() => this.#keep(agentId, download, workspaceDir));
+    this.#keeping.set(agentId, keeping);
+    try {
+      return await keeping;
+    } finally {
+      if (this.#keeping.get(agentId) === keeping) this.#keeping.delete(agentId);
+    }
   }
 
   async #keep(agentId: string, { name, path }: FinishedDownload, workspaceDir: string): Promise<Downloaded> {

@@ -5,6 +5,7 @@ import { servePages } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../kernel/clock.ts';
 import { findCommand } from '../../../../../../../tools/system-packages.mjs';
+import { allClean } from '../../workspace/file-tools/testing.ts';
 import { openBrowsers } from '../testing/open-browsers.ts';
 import type { RunningBrowser } from './session.ts';
 
@@ -66,6 +67,7 @@ describe.skipIf(missing.length > 0)(
     let pages: Awaited<ReturnType<typeof servePages>>;
     let browsers: Awaited<ReturnType<typeof openBrowsers>>;
     let session: RunningBrowser;
+    const endless = Promise.withResolvers<void>();
     /** Names that the browser wanted to reach. */
     const asked = new Set<string>();
     /** Whether the disk of the workspace is full. */
@@ -94,6 +96,17 @@ describe.skipIf(missing.length > 0)(
         '/cut': (_, response) => {
           response.writeHead(200, { 'content-disposition': 'attachment; filename="<cut>"', 'content-length': '99' }).write('12345');
           setTimeout(() => response.destroy(), 50);
+        },
+        '/endless': '<title>Endless</title>',
+        '/endless-file': (_, response) => {
+          response
+            .writeHead(200, {
+              'content-type': 'application/zip',
+              'content-disposition': 'attachment; filename="endless.zip"',
+              'content-length': '99',
+            })
+            .write('12345');
+          endless.resolve();
         },
         '/loop': '<title>Loop</title><button onclick="for(;;);">Hang</button>',
         '/hungry': `<title>Hungry</title><button onclick="const kept = []; for (;;) kept.push(new Uint8Array(2e7).fill(1))">Eat</button>`,
@@ -244,6 +257,48 @@ describe.skipIf(missing.length > 0)(
       await act({ kind: 'wait', timeMs: 500 });
       expect(many.downloads?.length ?? 0).toBeLessThanOrEqual(10);
       expect(readdirSync(join(browsers.base, 'browser/default/downloads')).length).toBeLessThanOrEqual(10);
+    });
+
+    it('keeps downloads of the same name that end at the same time, and waits for none of a browser that is gone', async () => {
+      const marks = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const [begun, released] = marks;
+      let isFirst = true;
+      // Nothing that waits for a time to pass ends by itself.
+      const frozen = { ...systemClock, now: () => systemClock.now(), monotonic: () => 0 };
+      await using own = await openBrowsers({
+        dial: pages.dial,
+        processClock: frozen,
+        taints: {
+          ...allClean,
+          async mark() {
+            if (!isFirst) return;
+            isFirst = false;
+            begun?.resolve();
+            await released?.promise;
+          },
+        },
+      });
+      mkdirSync(own.context.workspaceDir, { recursive: true });
+      // Another agent's may start at the same time.
+      const [mine, other] = await Promise.all(['default', 'other'].map((id) => own.pool.start(id)));
+      if (mine === undefined || other === undefined) throw new Error('no browser');
+      expect(await other.navigate(undefined, pages.url('/done'), never)).toMatchObject({ title: 'Done' });
+      await mine.navigate(undefined, pages.url('/endless'), never);
+      const get = (path: string) =>
+        mine.act(undefined, { kind: 'evaluate', expression: `Object.assign(document.createElement('a'), { href: '${path}' }).click()` }, own.context);
+      const first = get('/download');
+      await begun?.promise;
+      const second = get('/download');
+      await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 1_500))]);
+      released?.resolve();
+      const paths = (await Promise.all([first, second])).flatMap(({ downloads = [] }) => downloads.map(({ path }) => path));
+      expect(paths.toSorted()).toEqual(['downloads/_a b-2.bin', 'downloads/_a b.bin']);
+      const waiting = get('/endless-file').catch((error: unknown) => error);
+      await endless.promise;
+      // By then the step waits for the download.
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await own.pool.stop('default');
+      expect(await waiting).toMatchObject({ code: 'unavailable', message: expect.stringContaining('its downloads are not kept') });
     });
 
     it('reaches no private address: not by name, redirect, page or scheme', async () => {

@@ -174,7 +174,7 @@ export class RunningBrowser implements BrowserSession {
     // A form of many fields has the limit for each.
     const steps = request.kind === 'fill' ? request.fields.length : 1;
     const result = await this.#ask('act', { tabId, step }, Math.min(limit * steps + settleMs, 2 * maxStepMs), context.signal);
-    const downloads = await this.#takeDownloads(context.workspaceDir, limit);
+    const downloads = await this.#takeDownloads(context, limit);
     this.#deps.changed(this);
     return { ...result, ...(downloads.length > 0 && { downloads: [...downloads] }) };
   }
@@ -289,10 +289,14 @@ export class RunningBrowser implements BrowserSession {
   }
 
   /** Waits for downloads that a step started; those that take longer are reported by a later step. */
-  async #takeDownloads(workspaceDir: string, limitMs: number): Promise<readonly Downloaded[]> {
+  async #takeDownloads({ workspaceDir, signal }: ActContext, limitMs: number): Promise<readonly Downloaded[]> {
     const { processClock: clock } = this.#deps;
     const until = clock.monotonic() + limitMs;
-    while (this.#downloading > 0 && clock.monotonic() < until) await sleep(clock, 50);
+    while (this.#downloading > 0 && clock.monotonic() < until && !this.#isOver && !signal.aborted) await sleep(clock, 50);
+    if (this.#isOver && this.#downloading + this.#finished.length > 0)
+      // Its agent may be suspended or deleted.
+      throw new AppError('unavailable', `The browser is gone: ${this.#endedBecause ?? 'it ended'}. The step was done; its downloads are not kept`);
+    if (signal.aborted) return [];
     const finished = this.#finished.splice(0);
     const kept: Downloaded[] = [];
     for (const download of finished) kept.push(await this.#deps.keep(download, workspaceDir));
