@@ -106,7 +106,7 @@ export const browserRecordings = {
               reason: z.enum(['disk_full', 'failed']),
             }),
           )
-          .describe('Steps that were done but could not be stored, whoever did them.'),
+          .describe('Steps that were done but could not be stored, those of other callers included.'),
       }),
     errors: ['not_found'],
     examples: [

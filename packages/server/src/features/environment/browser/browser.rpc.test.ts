@@ -482,7 +482,7 @@ describe.skipIf(missing.length > 0)(`browsers${missing.length > 0 ? ` (skipped: 
       const addresses = async () => (await recorded('spare', 1)).map(({ detail }) => detail);
       await open('/login');
       await expect.poll(addresses).toContain(pages.url('/login'));
-      const [{ recordingId = '' } = {}] = await list('spare');
+      const recordingId = (await list('spare'))[0]?.recordingId ?? '';
       const gapsOf = async () => (await client.call('browser.recordings.get', { agentId: 'spare', recordingId })).gaps;
       const first = (await recorded('spare', 1))[0]?.step ?? 0;
       const before = { from: 1, missing: first - 1, reason: 'failed' as const };

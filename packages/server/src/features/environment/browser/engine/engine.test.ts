@@ -44,7 +44,7 @@ from.oninput = () => {
 };
 </script>`;
 
-/** Sites that are not those of the page, which Chromium gives processes of their own, one inside the other. */
+/** A frame of another site, which Chromium runs in a separate process. */
 const framed = (url: string) =>
   `<title>Frames</title><body style="margin:0"><iframe width="900" height="500" src="${url}"></iframe><h1>Always here</h1>`;
 
@@ -263,7 +263,7 @@ describe.skipIf(missing.length > 0)(
       const marks = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const [begun, released] = marks;
       let isFirst = true;
-      // Nothing that waits for a time to pass ends by itself.
+      // A wait until a time never ends.
       const frozen = { ...systemClock, now: () => systemClock.now(), monotonic: () => 0 };
       await using own = await openBrowsers({
         dial: pages.dial,

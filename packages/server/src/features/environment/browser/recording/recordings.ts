@@ -23,7 +23,7 @@ export const RecordedStep = z.object({
 });
 export type RecordedStep = z.output<typeof RecordedStep>;
 
-/** Consecutive steps that could not be stored, a line of its own. */
+/** Consecutive steps that could not be stored, a separate line. */
 const RecordedGap = z.strictObject({ from: z.int().min(1), missing: z.int().min(1), reason: z.enum(['disk_full', 'failed']) });
 export type RecordedGap = z.output<typeof RecordedGap>;
 
