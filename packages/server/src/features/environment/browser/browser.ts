@@ -65,8 +65,7 @@ export function createBrowser(deps: BrowserDeps): Browser {
     try {
       await engine.stop(agentId, { forget: true });
     } finally {
-      await recorder.leave(agentId);
-      await recordings.removeAgent(agentId);
+      await recorder.forget(agentId);
     }
   }
 

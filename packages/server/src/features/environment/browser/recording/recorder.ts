@@ -64,6 +64,7 @@ const stepsPerCheck = 100;
 export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #current = new WeakMap<BrowserSession, Current>();
+  readonly #forgotten = new WeakSet<BrowserSession>();
   /** The last recording of each agent. */
   readonly #last = new Map<string, Current & { readonly session: BrowserSession }>();
 
@@ -117,6 +118,14 @@ export class Recorder {
     return current.written;
   }
 
+  /** Deletes the recordings of an agent that is gone. A step of its browser that ends later is not recorded: a later agent of the same id must not get it. */
+  async forget(agentId: string): Promise<void> {
+    const last = this.#last.get(agentId);
+    if (last !== undefined) this.#forgotten.add(last.session);
+    await this.leave(agentId);
+    await this.#deps.recordings.removeAgent(agentId);
+  }
+
   async settled(): Promise<void> {
     await Promise.all([...this.#last.values()].map((current) => this.#close(current)));
   }
@@ -155,6 +164,7 @@ export class Recorder {
   }
 
   #add(session: BrowserSession, what: StepToRecord, facts: Omit<RecordedStep, 'step' | 'picture'>): void {
+    if (this.#forgotten.has(session)) return;
     const current = this.#of(session);
     current.count += 1;
     const step = current.count;
