@@ -6,6 +6,7 @@ import { createDispatch } from '../gateway/rpc/dispatch.ts';
 import { loadTransport } from '../llm/wire/upstream.ts';
 import { defaultAgentOf, primaryModel } from '../features/conversations/turns/preparation/resolve-target.ts';
 import type { ModelWork } from '../features/access/budgets/api.ts';
+import type { CallContext } from '../kernel/call-context.ts';
 import type { EmbedTexts } from '../gateway/routes/v1-embeddings.ts';
 import type { Embedder } from '../llm/embeddings.ts';
 import type { Assembly } from './assembly.ts';
@@ -51,6 +52,8 @@ export function wireListeners(
   const badResults = overrides.badResults ?? 'log';
   let state: 'starting' | 'running' | 'draining' = 'starting';
   const gatewayConfig = live((config) => config.gateway);
+  /** The default agent of a caller, unless it is suspended or gone. */
+  const payerOf = (call: CallContext): string => agents.usable(defaultAgentOf(agents, call.identity), call).id;
   const gateway = building.use(
     createGateway({
       ...deps,
@@ -63,9 +66,9 @@ export function wireListeners(
       mcpOffer: overrides.mcpOffer,
       badResults,
       primaryModel: (agent) => primaryModel(agent, models),
-      embed: embedder === undefined ? undefined : embedForDefaultAgent(work, agents),
+      embed: embedder === undefined ? undefined : embedFor(payerOf, work),
       embeddingModel: embedder,
-      payerOf: ({ identity }) => defaultAgentOf(agents, identity),
+      payerOf,
       health: createHealth({
         version,
         clock,
@@ -138,7 +141,7 @@ export function wireListeners(
 }
 
 /** Embeddings of `/v1` count against the default agent of their caller. */
-function embedForDefaultAgent(work: Pick<ModelWork, 'embed'>, agents: GatewayDeps['agents']): EmbedTexts {
-  return (texts, { identity, signal }, dimensions) =>
-    work.embed({ agentId: defaultAgentOf(agents, identity), principalId: identity.principalId, texts, signal, dimensions });
+function embedFor(payerOf: GatewayDeps['payerOf'], work: Pick<ModelWork, 'embed'>): EmbedTexts {
+  return async (texts, call, dimensions) =>
+    work.embed({ agentId: payerOf(call), principalId: call.identity.principalId, texts, signal: call.signal, dimensions });
 }

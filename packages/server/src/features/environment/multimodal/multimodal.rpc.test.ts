@@ -578,6 +578,30 @@ describe('the routes of /v1', () => {
     );
   });
 
+  it('serve nothing for an agent that is suspended or gone', async () => {
+    await using own = await start({
+      ...whole(),
+      embedding: { provider: 'hashing' },
+      agents: { ...whole().agents, other: { model: 'mock/mock-fast' } },
+    });
+    const { token } = await own.as(['api'], { agents: ['other'] });
+    const openai = clientOf(own, token);
+    const ask = async () => [
+      await openai.audio.speech.create({ model: 'tts-1', voice: 'nova', input: 'Hi' }).then(() => 200, statusOf),
+      await openai.images.generate({ prompt: 'A lighthouse' }).then(() => 200, statusOf),
+      await openai.embeddings.create({ model: 'hashing-384', input: 'Hi' }).then(() => 200, statusOf),
+      await openai.audio.transcriptions.create({ file: await toFile(wav, 'note.wav'), model: 'x' }).then(() => 200, statusOf),
+    ];
+    const statusOf = (error: unknown) => (error as { readonly status: number }).status;
+    expect(await ask()).toEqual([200, 200, 200, 200]);
+    await own.client.call('agents.suspend', { agentId: 'other' });
+    fake.requests.splice(0);
+    expect(await ask()).toEqual([409, 409, 409, 409]);
+    await own.client.call('agents.delete', { agentId: 'other' });
+    expect(await ask()).toEqual([404, 404, 404, 404]);
+    expect(fake.requests).toEqual([]);
+  });
+
   it('refuse what they cannot do, in the shape of the family', async () => {
     const openai = clientOf(server);
     await expect(openai.images.generate({ prompt: 'A lighthouse', n: 3 })).rejects.toMatchObject({ status: 400 });
