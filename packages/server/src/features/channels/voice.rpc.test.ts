@@ -101,6 +101,25 @@ test('a voice note beyond the hourly cap reaches the agent with the reason and t
   expect(fake.requests).toHaveLength(1);
 });
 
+test('a voice note for an agent that was suspended meanwhile is transcribed when the agent is resumed', async () => {
+  await start({});
+  const held = Promise.withResolvers<void>();
+  fake.queue({ after: held.promise, json: { text: 'First.', duration: 1 } });
+  const accepted = server.heard('channel:message');
+  telegram.chats.say(ada, '', note);
+  await expect.poll(() => fake.requests.length).toBe(1);
+  telegram.chats.say(ada, '', note);
+  await expect.poll(() => accepted).toHaveLength(2);
+  await server.client.call('agents.suspend', { agentId: 'default' });
+  held.resolve();
+  for (let n = 0; n < 200; n += 1) await server.client.call('agents.list', {});
+  await server.client.call('agents.resume', { agentId: 'default' });
+  await expect.poll(said).toHaveLength(2);
+  expect(fake.requests).toHaveLength(2);
+  const both = `${asked(0)}${asked(1)}`;
+  for (const text of ['First.', 'Hello from the recording.']) expect(both).toContain(text);
+});
+
 test('directives of the agent never reach the chat', async () => {
   await start(speaking('tagged'));
   server.provider.setAnswer(() => ({ text: '[[tts:voice=nova]]Good morning.' }));

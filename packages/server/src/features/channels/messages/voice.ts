@@ -12,7 +12,7 @@ export interface VoiceDeps {
   readonly log: Log;
   readonly media: Pick<MediaLibrary, 'read' | 'save'>;
   /** Speech of the configuration. */
-  readonly speech: Pick<MultimodalApi, 'isConfigured' | 'transcribe' | 'transcribesNotes' | 'speak' | 'autoCheck'>;
+  readonly speech: Pick<MultimodalApi, 'assertUsable' | 'isConfigured' | 'transcribe' | 'transcribesNotes' | 'speak' | 'autoCheck'>;
   readonly capabilitiesOf: (channelType: string) => ChannelCapabilities | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface VoiceOf {
 export type Heard = { readonly text: string } | { readonly why: string };
 
 export interface Voice {
-  /** Converts a recording to text; undefined when the file is none, or voice notes are not transcribed. Never rejects, but for an aborted call. */
+  /** Converts a recording to text; undefined when the file is none, or voice notes are not transcribed. Rejects when the call is aborted, and when the agent is suspended: its message waits. */
   hear(file: Pick<MediaInfo, 'mediaId' | 'contentType'>, about: VoiceOf): Promise<Heard | undefined>;
   /** Returns an answer with its speech, when `tts.autoMode` wants it spoken; without it when that fails. */
   speak(answer: OutgoingMessage, isReplyToVoice: boolean, about: VoiceOf): Promise<OutgoingMessage>;
@@ -62,6 +62,8 @@ export function createVoice({ clock, log, media, speech, capabilitiesOf }: Voice
   return {
     async hear({ mediaId, contentType }, about) {
       if (!isSound(contentType) || !speech.transcribesNotes) return undefined;
+      // What follows would be stored with the message as the reason why nothing was understood.
+      speech.assertUsable(about);
       try {
         const bytes = await media.read(mediaId);
         if (bytes === undefined) return { why: 'it is gone' };

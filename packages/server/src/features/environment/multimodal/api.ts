@@ -40,6 +40,8 @@ export interface ImageOf {
 /** Speech and images for routes and channels: within the budgets and hourly caps (`rate_limited` beyond them), charged, and asked in the order of the configuration. */
 export interface MultimodalApi {
   isConfigured(what: 'transcription' | 'speech' | 'imageGeneration'): boolean;
+  /** Fails for an agent that is suspended or gone, as every request for it does. */
+  assertUsable(asked: Pick<ForAgent, 'agentId' | 'call'>): void;
   /** Fails with `precondition_failed` when nothing is configured, `invalid_params` when the bytes are not speech. */
   transcribe(
     recording: { readonly bytes: Uint8Array; readonly language?: string | undefined; readonly param: string },

@@ -6,7 +6,7 @@ import type { ProvidersConfig } from '../../../llm/config.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { ModelWork } from '../../access/budgets/api.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
-import type { MultimodalApi } from './api.ts';
+import type { ForAgent, MultimodalApi } from './api.ts';
 import type { MultimodalConfig } from './config.ts';
 import { createEngine, type EngineDeps } from './engine.ts';
 import { createMethods, type MethodsDeps, type MultimodalMethods } from './methods.ts';
@@ -78,6 +78,11 @@ export function createMultimodal(deps: MultimodalDeps): Multimodal {
     return path;
   }
 
+  function usable<Asked extends Pick<ForAgent, 'agentId' | 'call'>>(asked: Asked): Asked {
+    agents.usable(asked.agentId, asked.call);
+    return asked;
+  }
+
   const all = createTools({ methods, keepImage });
   let offered: readonly Tool[] = [];
   /** The same list until the configuration offers others: prompts are cached by it. */
@@ -98,10 +103,11 @@ export function createMultimodal(deps: MultimodalDeps): Multimodal {
     methods,
     tools,
     api: {
+      assertUsable: usable,
       isConfigured: (what) => engine.providersOf()[what].length > 0,
-      transcribe: engine.transcribe,
-      speak: engine.speak,
-      generateImage: engine.generateImage,
+      transcribe: async (recording, asked) => engine.transcribe(recording, usable(asked)),
+      speak: async (text, asked) => engine.speak(text, usable(asked)),
+      generateImage: async (wish, asked) => engine.generateImage(wish, usable(asked)),
       autoCheck: engine.autoCheck,
       get autoMode() {
         return config.current.tts.autoMode;
