@@ -49,6 +49,8 @@ export class FakeTelegram implements AsyncDisposable {
   readonly chats: TelegramChats;
   /** Every call, oldest first. */
   readonly calls: TelegramCall[] = [];
+  /** Polls get nothing, whatever is kept for them. */
+  withholdsUpdates = false;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   readonly #sockets = new Set<Socket>();
   readonly #faults: (readonly [string, TelegramFault])[] = [];
@@ -106,7 +108,12 @@ export class FakeTelegram implements AsyncDisposable {
       this.#updates.push({ ...update, update_id: given ?? this.#lastUpdate });
     }
     const waiting = this.#waiting;
-    if (waiting !== undefined && this.#updates.length > 0) waiting.answer(this.#updates.slice(0, waiting.limit));
+    if (waiting !== undefined && this.#updates.length > 0 && !this.withholdsUpdates) waiting.answer(this.#updates.slice(0, waiting.limit));
+  }
+
+  /** Ends the poll that waits, without updates, as its time does. */
+  endPoll(): void {
+    this.#waiting?.answer([]);
   }
 
   /** Cuts every connection. */
@@ -220,7 +227,8 @@ export class FakeTelegram implements AsyncDisposable {
     if (typeof offset === 'number' && offset < 0) this.#updates = this.#updates.slice(offset);
     this.#waiting?.conflict();
     const most = Math.min(100, Math.max(1, Number(limit)));
-    if (this.#updates.length > 0 || timeout === 0) return send(response, 200, { ok: true, result: this.#updates.slice(0, most) });
+    const offered = this.withholdsUpdates ? [] : this.#updates.slice(0, most);
+    if (offered.length > 0 || timeout === 0) return send(response, 200, { ok: true, result: offered });
     const end = (): void => {
       clearTimeout(timer);
       this.#timers.delete(timer);

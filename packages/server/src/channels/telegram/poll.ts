@@ -13,6 +13,8 @@ type Deps = Pick<AdapterDeps<unknown>, 'clock' | 'log'>;
 const againMs = 1_000;
 /** Proxies and routers cut connections that are silent: after this time it is not taken for a failure of the platform. */
 const silentMs = 10_000;
+/** How often it is checked whether polls return what Telegram keeps. */
+const probeMs = 4 * 60_000;
 const stopped: Ended = { ended: 'stopped', text: 'Stopped' };
 const kinds = ['message', 'edited_message', 'callback_query'] as const;
 
@@ -23,19 +25,32 @@ interface Batch {
   readonly cursor: number;
 }
 
+/** What outlives a connection. */
+export interface PollMemory {
+  /** Polls returned nothing although Telegram kept messages, and nothing has come since. */
+  isDeaf: boolean;
+}
+
 /** Receives until `signal` aborts or the connection ends. Telegram drops an update when a poll asks for the next one: only after it is stored. */
 export class Poll {
   readonly #deps: Deps;
   readonly #api: BotApi;
   readonly #sink: Sink;
   readonly #signal: AbortSignal;
+  readonly #memory: PollMemory;
   readonly #answers = new Set<Promise<unknown>>();
+  /** Monotonic time of the last check for messages that polls do not return. */
+  #probedAt: number;
+  /** The last check found some. */
+  #isSuspect = false;
 
-  constructor(deps: Deps, api: BotApi, sink: Sink, signal: AbortSignal) {
+  constructor(deps: Deps, api: BotApi, sink: Sink, signal: AbortSignal, memory: PollMemory) {
     this.#deps = deps;
     this.#api = api;
     this.#sink = sink;
     this.#signal = signal;
+    this.#memory = memory;
+    this.#probedAt = deps.clock.monotonic();
   }
 
   async run(): Promise<Ended> {
@@ -55,7 +70,11 @@ export class Poll {
     for (let isFirst = true; !this.#signal.aborted; isFirst = false) {
       const updates = await this.#poll(last, isFirst ? 0 : pollSeconds);
       if (isFirst) this.#sink.connected(`@${us.username}`);
-      if (updates.length === 0) continue;
+      if (updates.length === 0) {
+        if (!isFirst && (await this.#isDeaf())) return { ended: 'transient', text: 'Telegram keeps messages that it does not return to a poll' };
+        continue;
+      }
+      [this.#isSuspect, this.#memory.isDeaf] = [false, false];
       const batch = this.#read(updates, us);
       if (batch === undefined) return { ended: 'transient', text: 'Telegram sent updates that cannot be read' };
       if (!(await this.#store(batch, us))) continue;
@@ -63,6 +82,22 @@ export class Poll {
       for (const id of batch.presses) this.#answer(id);
     }
     return stopped;
+  }
+
+  /** Returns whether two checks, with an empty poll between them, found messages that polls do not return; once until some come. */
+  async #isDeaf(): Promise<boolean> {
+    const { clock, log } = this.#deps;
+    if (!this.#isSuspect && clock.monotonic() - this.#probedAt < probeMs) return false;
+    this.#probedAt = clock.monotonic();
+    const { pending_update_count: kept } = await this.#ask((signal) => this.#api.getWebhookInfo(signal));
+    const isDeaf = this.#isSuspect && kept > 0;
+    this.#isSuspect = !isDeaf && kept > 0;
+    if (!isDeaf) return false;
+    log.warn({ kept }, 'Telegram keeps messages that it does not return to a poll');
+    // A new connection may help; one after another would not.
+    if (this.#memory.isDeaf) return false;
+    this.#memory.isDeaf = true;
+    return true;
   }
 
   /** The first poll does not wait: its answer is the proof that polling works. */

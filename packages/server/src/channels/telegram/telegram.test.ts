@@ -167,6 +167,43 @@ describe('polling', () => {
     expect(wire.proofs()).toBe(5);
   });
 
+  test('messages that polls do not return are noticed within ten minutes, once until some come', async () => {
+    const fake = await startTelegram();
+    const { clock, telegram } = fake;
+    const wire = open(fake);
+    let ended = wire.run();
+    await wire.connected;
+    /** Polls that end without an answer until so much time has passed, or the connection has ended. */
+    const pollFor = async (ms: number): Promise<boolean> => {
+      let isOver = false;
+      void ended.then(() => (isOver = true));
+      for (const endsAt = clock.monotonic() + ms; clock.monotonic() < endsAt && !isOver; clock.advance(50_000)) {
+        while (!isOver && !telegram.isPolled()) await new Promise((resolve) => setImmediate(resolve));
+        telegram.endPoll();
+      }
+      await expect.poll(() => isOver || telegram.isPolled()).toBe(true);
+      return isOver;
+    };
+    expect(await pollFor(6 * 60 * 60_000)).toBe(false);
+    expect(telegram.callsOf('getWebhookInfo').length).toBeLessThanOrEqual(6 * 15);
+    telegram.withholdsUpdates = true;
+    telegram.chats.say(ada, 'withheld');
+    const since = clock.monotonic();
+    expect(await pollFor(20 * 60_000)).toBe(true);
+    expect(clock.monotonic() - since).toBeLessThanOrEqual(10 * 60_000);
+    expect(await ended).toEqual({ ended: 'transient', text: 'Telegram keeps messages that it does not return to a poll' });
+    // A new connection does not help: it is not made again and again.
+    ended = wire.run();
+    expect(await pollFor(60 * 60_000)).toBe(false);
+    expect(wire.logged.filter((line) => line.includes('does not return')).length).toBeGreaterThan(1);
+    telegram.withholdsUpdates = false;
+    telegram.endPoll();
+    await expect.poll(() => wire.received.map(({ text }) => text)).toEqual(['withheld']);
+    telegram.withholdsUpdates = true;
+    telegram.chats.say(ada, 'withheld again');
+    expect(await pollFor(20 * 60_000)).toBe(true);
+  });
+
   test('two that poll are a conflict, which names its cause', async () => {
     const fake = await startTelegram();
     const wire = open(fake);

@@ -7,7 +7,7 @@ import { download } from './download.ts';
 import { Limits } from './limits.ts';
 import { failureOf, isMarkupRefusal, isUnchanged, isWithoutText, sendResultOf } from './outcome.ts';
 import { messageTargetOf, targetOf } from './place.ts';
-import { Poll } from './poll.ts';
+import { Poll, type PollMemory } from './poll.ts';
 import { fileOf, keyboardOf, refusalOf, sendPart } from './send.ts';
 
 export type TelegramConfig = TelegramKeys;
@@ -25,6 +25,7 @@ class TelegramAdapter implements Adapter {
   readonly #access: Access;
   readonly #api: BotApi;
   readonly #limits: Limits;
+  readonly #memory: PollMemory = { isDeaf: false };
 
   constructor(deps: AdapterDeps<TelegramConfig>) {
     const { config, clock } = deps;
@@ -35,7 +36,7 @@ class TelegramAdapter implements Adapter {
   }
 
   run(signal: AbortSignal, sink: Sink): Promise<Ended> {
-    return new Poll(this.#deps, this.#api, sink, signal).run();
+    return new Poll(this.#deps, this.#api, sink, signal, this.#memory).run();
   }
 
   async send(part: OutgoingPart, { signal }: Options): Promise<SendResult> {
