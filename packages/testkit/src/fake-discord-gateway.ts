@@ -45,6 +45,8 @@ export interface FakeGateway {
   onIdentify(...codes: readonly number[]): void;
   /** Heartbeats are not acknowledged any more. */
   withholdAcks(withheld: boolean): void;
+  /** Events do not come any more, nor to those that resume; heartbeats are acknowledged. */
+  withholdEvents(withheld: boolean): void;
   /** Sends a text to all clients. */
   say(text: string): void;
 }
@@ -97,6 +99,7 @@ export class GatewayServer implements FakeGateway {
   readonly #identifies: number[] = [];
   #grantsContent = true;
   #withheld = false;
+  #withheldEvents = false;
 
   constructor(options: FakeGatewayOptions) {
     this.#options = options;
@@ -138,12 +141,17 @@ export class GatewayServer implements FakeGateway {
     this.#withheld = withheld;
   }
 
+  withholdEvents(withheld: boolean): void {
+    this.#withheldEvents = withheld;
+  }
+
   say(text: string): void {
     for (const socket of this.#server.clients) socket.send(text);
   }
 
   /** Sends an event to the sessions with one of these intents, also later to those that resume. */
   dispatch(name: string, intent: number, dataFor: (seesContent: boolean) => object): void {
+    if (this.#withheldEvents) return;
     for (const session of this.#sessions.values())
       if (intent === 0 || (session.intents & intent) !== 0) this.#send(session, name, dataFor((session.intents & messageContent) !== 0));
   }

@@ -2,6 +2,7 @@ import { DefaultDeviceProperty, Encoding, type FetchingStrategyOptions, type Ses
 import { sleep } from '../../kernel/timers.ts';
 import type { AdapterDeps, Ended, Sink } from '../port.ts';
 import type { DiscordKeys } from './config.ts';
+import { findDeafChannel } from './deafness.ts';
 import { checkedGatewayUrl } from './gateway-url.ts';
 import { Intake } from './intake.ts';
 import type { ChannelKinds } from './channel-kinds.ts';
@@ -21,6 +22,8 @@ export interface Memory {
   presence: Presence | null;
   /** Authors of messages: Discord does not say whose a deleted message was. */
   readonly authors: RecentMap<string>;
+  /** Channels whose messages a connection did not report, and no later one has. */
+  readonly deaf: Set<string>;
 }
 
 export interface ConnectionDeps extends AdapterDeps<DiscordKeys> {
@@ -43,6 +46,7 @@ const lifeMs = 30_000;
 const answerMs = 15_000;
 const goodbyeMs = 1_000;
 const maxResumes = 3;
+const mostDeaf = 200;
 /** Every code but 1000 and 1001 keeps the session. */
 const keepSession = 4_200;
 /** The largest frame is a guild with all its channels and roles. */
@@ -81,6 +85,8 @@ export class Connection {
   #unreadySockets = 0;
   #socketError = '';
   #closing: Promise<void> | undefined;
+  readonly #over = new AbortController();
+  #listening: Promise<void> | undefined;
   #cancelTimer = () => {};
 
   constructor(deps: ConnectionDeps) {
@@ -94,6 +100,7 @@ export class Connection {
       onCommit: (cursor) => {
         deps.memory.cursor = cursor;
       },
+      onReported: (channelId) => void deps.memory.deaf.delete(channelId),
       onFailure: (text) => this.#end({ ended: 'transient', text }),
     });
     this.#shard = this.#createShard();
@@ -110,6 +117,7 @@ export class Connection {
     try {
       const ended = await this.#ended.promise;
       await this.#intake.end();
+      await this.#listening;
       const waited = new AbortController();
       await Promise.race([this.#closing, sleep(clock, goodbyeMs, waited.signal)]);
       waited.abort();
@@ -227,6 +235,27 @@ export class Connection {
     this.#unreadySockets = 0;
     this.#lives();
     sink.connected(us.username);
+    this.#listening ??= this.#listen();
+  }
+
+  /** Fetches messages that the gateway does not report; the first of a channel also ends the session, which may be at fault. */
+  async #listen(): Promise<void> {
+    const { memory, rest, clock, log } = this.#deps;
+    const { signal } = this.#over;
+    const settled = () => this.#intake.settled();
+    for (;;) {
+      const channelId = await findDeafChannel({ clock, rest, position: this.#position, settled, signal });
+      if (channelId === undefined) return;
+      if (!memory.deaf.has(channelId)) {
+        if (memory.deaf.size >= mostDeaf) memory.deaf.clear();
+        memory.deaf.add(channelId);
+        // The next session begins with what was missed.
+        memory.failedResumes = maxResumes;
+        return this.#end({ ended: 'transient', text: 'Discord did not report a message that its history has' });
+      }
+      log.warn({ channelId }, 'Discord does not report messages of a channel; they are fetched');
+      this.#intake.fetchMissed();
+    }
   }
 
   #lives(): void {
@@ -267,6 +296,7 @@ export class Connection {
   #end(ended: Ended): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#over.abort();
     this.#isReady = false;
     this.#cancelTimer();
     // A socket that is not open yet ends by its own deadline, or when it is greeted: closing it earlier leaves it without a listener for errors.

@@ -61,7 +61,7 @@ class DiscordAdapter implements Adapter {
   readonly #kinds: ChannelKinds;
   readonly #actions: Actions;
   readonly #sent = new RecentMap<string>(mostSent);
-  readonly #memory: Memory = { cursor: undefined, failedResumes: 0, presence: null, authors: new RecentMap(mostAuthors) };
+  readonly #memory: Memory = { cursor: undefined, failedResumes: 0, presence: null, authors: new RecentMap(mostAuthors), deaf: new Set() };
   readonly #download: typeof fetch;
   #us: z.output<typeof User> | undefined;
   #connection: Connection | undefined;

@@ -19,14 +19,17 @@ export interface IntakeDeps extends Pick<AdapterDeps<unknown>, 'clock' | 'log'> 
   readonly authors: RecentMap<string>;
   /** The cursor is committed. */
   readonly onCommit: (cursor: string) => void;
+  /** The gateway reported a message of a channel. */
+  readonly onReported: (channelId: string) => void;
   /** Nothing more is taken: what was not stored comes again when the session is resumed. */
   readonly onFailure: (text: string) => void;
 }
 
-/** An event of the gateway, or a session that begins (`undefined`: that ended). */
+/** An event of the gateway, a session that begins (`undefined`: that ended), or messages that the gateway did not report. */
 type Item =
   | { readonly is: 'event'; readonly seq: number; readonly name: string; readonly data: unknown }
-  | { readonly is: 'session'; readonly session: Session | undefined };
+  | { readonly is: 'session'; readonly session: Session | undefined }
+  | { readonly is: 'missed' };
 
 interface Found {
   readonly message: ReceivedMessage;
@@ -74,6 +77,11 @@ export class Intake {
   /** The session is another one: what was missed is fetched. */
   session(session: Session | undefined): void {
     this.#add({ is: 'session', session });
+  }
+
+  /** Fetches what the gateway did not report. */
+  fetchMissed(): void {
+    this.#add({ is: 'missed' });
   }
 
   /** Resolves when nothing waits any more. */
@@ -134,10 +142,10 @@ export class Intake {
   async #one(item: Item, found: Found[]): Promise<void> {
     const { position } = this.#deps;
     this.#isDirty = true;
-    if (item.is === 'session') {
+    if (item.is !== 'event') {
       await this.#store(found.splice(0));
-      position.session = item.session;
-      if (item.session === undefined) return;
+      if (item.is === 'session') position.session = item.session;
+      if (item.is === 'session' && item.session === undefined) return;
       await this.#catchUp();
       return this.#commit([]);
     }
@@ -192,6 +200,7 @@ export class Intake {
         const isEdit = name === 'MESSAGE_UPDATE';
         // Discord also reports that a preview of a link was added.
         if (message === undefined || (isEdit && message.edited_timestamp == null)) return [];
+        this.#deps.onReported(message.channel_id);
         return this.#read(message, await this.#kindOf(message), isEdit);
       }
       case 'MESSAGE_DELETE':

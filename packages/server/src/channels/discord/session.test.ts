@@ -136,6 +136,47 @@ test('a connection that does not answer any more is given up, and its session re
   expect(fake.gateway.log.at(-1)).toMatch(/^resume/);
 });
 
+test('a connection over which no events come is noticed within ten minutes, once for a channel; plain silence is not', async () => {
+  const rig = await start();
+  const { fake, clock, wire, say, direct } = rig;
+  say('heard');
+  await expect.poll(() => textsOf(wire)).toEqual(['heard']);
+  /** Lets time pass in steps that are short against all deadlines, until so much is over or the connection has ended. */
+  const pass = async (ms: number): Promise<boolean> => {
+    for (const endsAt = clock.monotonic() + ms; clock.monotonic() < endsAt && wire.ended() === undefined;) {
+      const beats = fake.gateway.heartbeats;
+      const proofs = wire.proofs;
+      clock.advance(5_000);
+      for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+      if (fake.gateway.heartbeats > beats) await expect.poll(() => wire.ended() !== undefined || wire.proofs > proofs, { interval: 1 }).toBe(true);
+    }
+    return wire.ended() !== undefined;
+  };
+  expect(await pass(3 * hourMs)).toBe(false);
+  // One request each five minutes.
+  expect(requestsOf(rig, /GET .*messages$/).length).toBeLessThanOrEqual(3 * 12 + 1);
+  fake.gateway.withholdEvents(true);
+  say('withheld');
+  const since = clock.monotonic();
+  expect(await pass(20 * 60_000)).toBe(true);
+  expect(clock.monotonic() - since).toBeLessThanOrEqual(10 * 60_000);
+  expect(wire.ended()).toEqual({ ended: 'transient', text: 'Discord did not report a message that its history has' });
+  // The next session begins with what was missed; when it is deaf as well, it stays, and messages are fetched.
+  void wire.run();
+  await expect.poll(() => textsOf(wire)).toEqual(['heard', 'withheld']);
+  expect(fake.gateway.log.at(-1)).toMatch(/^identify/);
+  say('withheld again');
+  expect(await pass(10 * 60_000)).toBe(false);
+  await expect.poll(() => textsOf(wire)).toEqual(['heard', 'withheld', 'withheld again']);
+  // An event of the channel shows that the gateway reports it again.
+  fake.gateway.withholdEvents(false);
+  say('heard again');
+  await expect.poll(() => textsOf(wire)).toContain('heard again');
+  fake.gateway.withholdEvents(true);
+  fake.write(rig.ada, direct, 'withheld at last');
+  expect(await pass(20 * 60_000)).toBe(true);
+});
+
 test('a cursor alone is stored at most every ten seconds', async () => {
   const { fake, clock, wire, ada } = await start({ heartbeatMs: 200 });
   const channel = fake.channel(fake.guild('lab'), 'general');
