@@ -21,7 +21,8 @@ const dayMs = 86_400_000;
 const platforms: readonly ChannelPlatform[] = ['ngircd', 'email', 'telegram', 'matrix'];
 
 const Deliveries = z.object({ deliveries: z.array(z.object({ text: z.string(), state: z.string() })) });
-const Health = z.object({ channels: z.array(z.object({ channelInstanceId: z.string(), state: z.string(), restartAttempts: z.number() })) });
+const Channel = z.object({ channelInstanceId: z.string(), state: z.string(), stateChangedAt: z.number(), restartAttempts: z.number() });
+const Health = z.object({ channels: z.array(Channel), timestamp: z.number() });
 
 export interface OutageOptions {
   /** Refused: each connection is reset. Hole: it is accepted, and nothing answers. */
@@ -46,9 +47,8 @@ interface Away {
   readonly seen: (when: string) => Promise<number>;
 }
 
-/** Platforms are away for an hour: they are asked ever less often, and all that was written before, meanwhile and afterwards is answered once. */
-export async function proveAway({ as, broken }: OutageOptions): Promise<OutageReport> {
-  await using stack = new AsyncDisposableStack();
+/** Starts the platforms of this machine behind proxies. */
+async function startWires(stack: AsyncDisposableStack): Promise<readonly Away[]> {
   const wires: Away[] = [];
   for (const name of platforms.filter((one) => missingFor(one) === undefined)) {
     const wire = stack.use(await startPlatform(name));
@@ -61,6 +61,13 @@ export async function proveAway({ as, broken }: OutageOptions): Promise<OutageRe
     const say = (when: string) => wire.say(askWith(nonceOf([name, when])));
     wires.push({ name, wire, proxies, config, say, seen: (when: string) => wire.seen(nonceOf([name, when])) });
   }
+  return wires;
+}
+
+/** Platforms are away for an hour: they are asked ever less often, and all that was written before, meanwhile and afterwards is answered once. */
+export async function proveAway({ as, broken }: OutageOptions): Promise<OutageReport> {
+  await using stack = new AsyncDisposableStack();
+  const wires = await startWires(stack);
   const wrong: string[] = [];
   const held = Promise.withResolvers<void>();
   const asked = new Set<string>();
@@ -154,6 +161,58 @@ async function redirected(config: object, via: (port: number) => Promise<number>
   });
   return Object.fromEntries(await Promise.all(entries));
 }
+
+const holeSpeed = 5;
+const holeMs = 180_000;
+/** Time in which a connection into a hole is noticed: a long poll ends 15 s after its time. */
+const noticedMs: Readonly<Partial<Record<ChannelPlatform, number>>> = { telegram: 65_000 };
+const usuallyNoticedMs = 60_000;
+const backMs = 30_000;
+
+export interface HoleReport extends Findings {
+  /** Seconds by the clock of the daemon until each channel was known to be disconnected, and until it was connected again after the end. */
+  readonly noticed: Readonly<Record<string, number>>;
+  readonly back: Readonly<Record<string, number>>;
+}
+
+/** Nothing gets through for three minutes, and nothing is closed: each channel notices it, connects again soon afterwards, and answers once. */
+export async function proveHole({ broken }: { readonly broken?: string } = {}): Promise<HoleReport> {
+  await using stack = new AsyncDisposableStack();
+  const wires = await startWires(stack);
+  const wrong: string[] = [];
+  const [noticed, back]: Record<string, number>[] = [{}, {}];
+  const channels = Object.fromEntries(wires.map(({ name, config }) => [name, { ...config, maxAgeMs: dayMs }]));
+  return await withDaemon({ channels, speed: holeSpeed, broken }, async (daemon) => {
+    const seenAll = async (when: string) => (await Promise.all(wires.map(({ seen }) => seen(when)))).every((copies) => copies > 0);
+    for (const { say } of wires) await say('before');
+    await until(() => seenAll('before'), 'not answered before');
+    const since = await timeOf(daemon);
+    for (const { proxies } of wires) for (const proxy of proxies) proxy.stall();
+    const endsAt = performance.now() + holeMs / holeSpeed;
+    while (performance.now() < endsAt) {
+      for (const { channelInstanceId: name, stateChangedAt } of await unhealthy(daemon)) noticed[name] ??= secondsOf(stateChangedAt - since);
+      await pause(100);
+    }
+    const resumedAt = await timeOf(daemon);
+    for (const { proxies } of wires) for (const proxy of proxies) proxy.resume();
+    await until(async () => (await unhealthy(daemon)).length === 0, 'a channel did not connect again');
+    for (const { channelInstanceId: name, stateChangedAt } of await healthOf(daemon)) back[name] = secondsOf(stateChangedAt - resumedAt);
+    for (const { name } of wires) {
+      const [noticedS, mostS] = [noticed[name], secondsOf(noticedMs[name] ?? usuallyNoticedMs)];
+      if (noticedS === undefined || noticedS > mostS) wrong.push(`${name} noticed the hole after ${noticedS} s, not within ${mostS} s`);
+      if ((back[name] ?? 0) > secondsOf(backMs)) wrong.push(`${name} was connected ${back[name]} s after the end of the hole`);
+    }
+    for (const { say } of wires) await say('after');
+    await until(() => seenAll('after'), 'not answered afterwards');
+    for (const { name, seen } of wires)
+      for (const when of ['before', 'after'])
+        if ((await seen(when)) !== 1) wrong.push(`the answer to what was written to ${name} (${when}) is seen ${await seen(when)} times`);
+    return { wrong, noticed, back };
+  });
+}
+
+const timeOf = async (daemon: Daemon) => Health.parse(await rpcCall(daemon, 'channels.health', {})).timestamp;
+const secondsOf = (ms: number) => Math.round(ms / 1_000);
 
 const people: readonly TelegramPerson[] = Array.from({ length: 50 }, (_, n) => ({ id: 2001 + n, first_name: `Person ${n}` }));
 const limitSeconds = 40;

@@ -1,7 +1,7 @@
 import { proveChannelAuthority } from './channel-authority.ts';
 import { proveAuthorityChanges } from './channel-authority-changes.ts';
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
-import { type OutageReport, proveAway, proveLimit, proveSharedAccount } from './channel-outages.ts';
+import { type OutageReport, proveAway, proveHole, proveLimit, proveSharedAccount } from './channel-outages.ts';
 import {
   type ChannelKillPoint,
   channelKillPoints,
@@ -138,9 +138,10 @@ export function channelProofs(options: ChannelProofOptions): Proofs {
     async 'channels-outages'() {
       const refused = await proveAway({ as: 'refused' });
       const hole = await proveAway({ as: 'hole' });
+      const short = await proveHole();
       const limit = await proveLimit();
       const shared = await proveSharedAccount();
-      const wrong = [...refused.wrong, ...hole.wrong, ...limit.wrong, ...shared.wrong];
+      const wrong = [...refused.wrong, ...hole.wrong, ...short.wrong, ...limit.wrong, ...shared.wrong];
       printFindings(wrong);
       const storm = await proveAway({ as: 'refused', broken: 'channel-connects-at-once' });
       const holeStorm = await proveAway({ as: 'hole', broken: 'channel-connects-at-once' });
@@ -150,7 +151,7 @@ export function channelProofs(options: ChannelProofOptions): Proofs {
       return {
         promise:
           'Platforms that are away, silent, limiting or shared with another client are asked ever less often, and each message is answered once afterwards',
-        figure: `an hour refused: ${shown(refused)}; an hour of silence: ${shown(hole)}; 50 answers behind a limit of 40 s; two daemons with one account: ${shared.tries} connects in 10 minutes; ${wrong.length} wrong`,
+        figure: `an hour refused: ${shown(refused)}; an hour of silence: ${shown(hole)}; three minutes of silence, in s: noticed after ${counts(short.noticed)}, connected again after ${counts(short.back)}; 50 answers behind a limit of 40 s; two daemons with one account: ${shared.tries} connects in 10 minutes; ${wrong.length} wrong`,
         caught: `connected at once: ${storm.wrong.length} refused, ${holeStorm.wrong.length} silent, ${quarrel.wrong.length} shared; the named time ignored: ${early.wrong.length} wrong`,
         good: wrong.length === 0 && [storm, holeStorm, early, quarrel].every((one) => one.wrong.length > 0),
       };

@@ -32,7 +32,10 @@ export interface PlatformUnderTest extends AsyncDisposable {
   release(): void;
   /** Offers again what was not acknowledged, where the platform does so after a time. */
   repeat?(): void;
-  /** Returns whether all that it offered is acknowledged, where it knows that: until then a message may come once more. */
+  /**
+   * Returns whether all that it offered is acknowledged: until then a message may come once more. Undefined where nothing is acknowledged: the daemon
+   * asks from the position that it stored with the messages (Discord, Matrix, mail), or nothing is offered again (IRC).
+   */
   isTaken?(): boolean;
 }
 
@@ -67,6 +70,7 @@ async function startTelegram(): Promise<PlatformUnderTest> {
     seen: async (text) => telegram.chats.said(ada.id).filter((one) => one.text.includes(text)).length,
     holdAnswer: () => telegram.fail('sendMessage', 'hangAfter'),
     release() {},
+    isTaken: () => telegram.pending().length === 0,
     [Symbol.asyncDispose]: () => telegram[Symbol.asyncDispose](),
   };
 }
