@@ -12,6 +12,7 @@ import {
   type TestServerOptions,
 } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createBell, createObeyingModel, follow } from '../access/approvals/testing/obeying-model.ts';
 import { conversationRef } from '../conversations/sessions/conversation.ts';
 
 const minuteMs = 60_000;
@@ -36,7 +37,7 @@ afterEach(async () => {
 });
 
 type Config = NonNullable<TestServerOptions['config']>;
-async function start(more: Config = {}): Promise<void> {
+async function start(more: Config = {}, options: TestServerOptions = {}): Promise<void> {
   const bot = { type: 'telegram' as const, token: telegram.token, apiUrl: telegram.url, owners: [String(ada.id)], quietHours };
   server = await startTestServer({
     clock,
@@ -48,6 +49,7 @@ async function start(more: Config = {}): Promise<void> {
       channels: { bot },
       ...more,
     },
+    ...options,
   });
   await connected();
 }
@@ -192,4 +194,56 @@ test('what graphs, sub-agents, heartbeats and webhooks report is held, and sent 
   expect(said()).toEqual(['Hello.']);
   clock.step(9 * hourMs);
   await later(said).toEqual(['Hello.', ...inOrder]);
+});
+
+test('an owner is asked about the work of others after quiet hours, unless it would be too late or was decided meanwhile', async () => {
+  const eve = { id: 1002, first_name: 'Eve' };
+  let rings = 0;
+  const model = createObeyingModel();
+  const bell = createBell(() => (rings += 1));
+  const start_ = (timeoutMs: number) => {
+    const bot = { type: 'telegram' as const, token: telegram.token, apiUrl: telegram.url, owners: [String(ada.id)], quietHours };
+    const agent = { model: 'mock/mock-fast', tools: { profile: 'full' as const }, originTools: { webhook: ['bell'] } };
+    return start(
+      {
+        approvals: { unattendedTimeoutMs: timeoutMs, approvalCacheMs: 0, rules: [{ tools: ['bell'], action: 'ask' }] },
+        agents: { default: agent },
+        channels: { bot: { ...bot, dm: { policy: 'open' } } },
+      },
+      { tools: [bell], provider: { answer: ({ body }) => model.answer(body) } },
+    );
+  };
+  const toEve = () => telegram.chats.said(eve.id).map(({ text }) => text);
+  const heldQuestions = async () =>
+    (await deliveries()).filter(({ state, endpoint }) => state === 'held' && endpoint.conversationId === String(ada.id));
+  await start_(20 * hourMs);
+  telegram.chats.say(ada, 'hello');
+  await later(said).toEqual(['Done']);
+  clock.advance(hourMs);
+  telegram.chats.say(eve, follow(['bell', {}]));
+  await later(toEve).toEqual([expect.stringContaining('for an approval of the operator')]);
+  expect(await heldQuestions()).toMatchObject([{ errorKind: 'quiet_hours', notBefore: Date.parse('2026-11-28T06:00:00Z') }]);
+  await server.client.call('admin.approval.resolveAll', { approved: false, approvedBy: 'root' });
+  await later(toEve).toHaveLength(3);
+  expect(await heldQuestions()).toEqual([]);
+  telegram.chats.say(eve, follow(['bell', {}]));
+  await later(toEve).toHaveLength(4);
+  expect(await heldQuestions()).toHaveLength(1);
+  expect(said()).toEqual(['Done']);
+  // The question survives a restart, and is sent in the morning alone: the first one is not needed any more.
+  await server[Symbol.asyncDispose]();
+  clock.step(Date.parse('2026-11-28T06:01:00Z') - clock.now());
+  await start_(60_000);
+  await later(() => said().at(-1)).toContain('waits for an approval for somebody else');
+  expect(said()).toHaveLength(2);
+  const code = /code (\w{8})/.exec(said().at(-1) ?? '')?.[1];
+  telegram.chats.say(ada, `/approve ${code}`);
+  await later(() => toEve().slice(4)).toEqual(['The approval was given.', 'Done']);
+  expect(rings).toBe(1);
+  await later(() => said().at(-1)).toContain('was given by');
+  // In the next night, a question that expires in a minute does not wait.
+  clock.step(Date.parse('2026-11-28T23:00:00Z') - clock.now());
+  const before = said().length;
+  telegram.chats.say(eve, follow(['bell', {}]));
+  await later(() => said().slice(before).join()).toContain('waits for an approval for somebody else');
 });
