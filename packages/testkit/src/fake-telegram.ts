@@ -111,7 +111,7 @@ export class FakeTelegram implements AsyncDisposable {
     if (waiting !== undefined && this.#updates.length > 0 && !this.withholdsUpdates) waiting.answer(this.#updates.slice(0, waiting.limit));
   }
 
-  /** Ends the poll that waits, without updates, as its time does. */
+  /** Ends the pending poll without updates, as its time does. */
   endPoll(): void {
     this.#waiting?.answer([]);
   }
