@@ -180,7 +180,8 @@ export async function proveHole({ broken }: { readonly broken?: string } = {}): 
   await using stack = new AsyncDisposableStack();
   const wires = await startWires(stack);
   const wrong: string[] = [];
-  const [noticed, back]: Record<string, number>[] = [{}, {}];
+  const noticed: Record<string, number> = {};
+  const back: Record<string, number> = {};
   const channels = Object.fromEntries(wires.map(({ name, config }) => [name, { ...config, maxAgeMs: dayMs }]));
   return await withDaemon({ channels, speed: holeSpeed, broken }, async (daemon) => {
     const seenAll = async (when: string) => (await Promise.all(wires.map(({ seen }) => seen(when)))).every((copies) => copies > 0);

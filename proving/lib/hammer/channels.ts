@@ -198,7 +198,6 @@ const outbox: Driver<Round, { readonly begun: number; readonly finished: number;
         const found = valueOf(
           await writer.write(recoverChannelSends, {
             instance: round,
-            bootId: `${liveBoot}-never`,
             canResolve: false,
             canEdit: true,
             repeatUnknown: false,

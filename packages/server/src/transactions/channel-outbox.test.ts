@@ -144,7 +144,7 @@ test('what a dead process was sending is sent once more where the operator chose
     ['boot-2', 'boot-3', 'a1 unknown'],
   ] as const) {
     await begin(id, boot);
-    await db.write(recoverChannelSends, { instance: 'net', bootId: next, ...left, repeatUnknown: true, atMs });
+    await db.write(recoverChannelSends, { instance: 'net', ...left, repeatUnknown: true, atMs });
     expect(await states()).toEqual([end]);
   }
   expect(await alerts()).toBe(1);
@@ -155,12 +155,12 @@ test('an interrupted edit of a preview is repeated, a send that took its place i
   await db.write(enqueueParts, { parts });
   const id = parts[0]?.id ?? '';
   await begin(id, 'boot-1');
-  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', ...left, atMs })).toEqual([]);
+  expect(await db.write(recoverChannelSends, { instance: 'net', ...left, atMs })).toEqual([]);
   expect(await states()).toEqual(['a1 pending', 'a2 pending']);
   await begin(id, 'boot-2');
   expect(await db.write(dropEdit, { id, bootId: 'boot-1' })).toBe(false);
   expect(await db.write(dropEdit, { id, bootId: 'boot-2' })).toBe(true);
-  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-3', ...left, atMs })).toHaveLength(1);
+  expect(await db.write(recoverChannelSends, { instance: 'net', ...left, atMs })).toHaveLength(1);
   expect(await states()).toEqual(['a1 unknown', 'a2 held']);
 });
 
@@ -169,10 +169,8 @@ test('what a dead process was sending may have been sent: it is not repeated', a
   await db.write(enqueueParts, { parts });
   const id = parts[0]?.id ?? '';
   await begin(id, 'boot-1');
-  expect(await db.write(recoverChannelSends, { instance: 'other', bootId: 'boot-2', ...left, atMs })).toEqual([]);
-  expect(await db.write(recoverChannelSends, { instance: 'net', bootId: 'boot-2', ...left, atMs })).toMatchObject([
-    { level: 'alert', source: 'channel' },
-  ]);
+  expect(await db.write(recoverChannelSends, { instance: 'other', ...left, atMs })).toEqual([]);
+  expect(await db.write(recoverChannelSends, { instance: 'net', ...left, atMs })).toMatchObject([{ level: 'alert', source: 'channel' }]);
   expect(await states()).toEqual(['a1 unknown', 'a2 held']);
   expect(await heads()).toEqual([]);
   // The dead one was only slow.

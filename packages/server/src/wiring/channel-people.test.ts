@@ -377,6 +377,26 @@ test('what no channel can send any more ends in time, with one alert, and counts
   expect((await db.read(listInbox, page)).rows.map(({ text }) => text)).toEqual([expect.stringContaining('could not be sent in time')]);
 });
 
+test('what a dead process was sending is unknown in the end, also when its channel never connects again', async () => {
+  const page = { principalId: null, agentIds: null, unreadOnly: false, before: null, limit: 50 };
+  const parts = [partTo('ada', 1), partTo('ada', 2)];
+  await db.write(enqueueParts, { parts });
+  const begun = { id: parts[0]?.id ?? '', channelType: 'irc', bootId: 'dead', atMs: clock.now(), ageNowMs: clock.now() };
+  expect(await db.write(beginChannelSend, begun)).toMatchObject({ is: 'begun' });
+  const expire = () => db.write(expireChannelSends, { ageNowMs: clock.now(), atMs: clock.now(), limit: 100 });
+  const states = async () =>
+    (await db.read(listParts, { agentIds: null, state: null, instance: 'net', offset: 0, limit: 9 })).rows.map(({ state }) => state).toReversed();
+  clock.advance(90 * 60_000);
+  // It may be under way for a while, whatever its time.
+  expect((await expire()).parts).toHaveLength(1);
+  expect(await states()).toEqual(['sending', 'expired']);
+  clock.advance(60 * 60_000);
+  expect(await expire()).toMatchObject({ parts: [{ state: 'unknown' }], alerts: [{ text: expect.stringContaining('may have been sent') }] });
+  expect(await states()).toEqual(['unknown', 'expired']);
+  expect(await expire()).toEqual({ parts: [], alerts: [] });
+  expect((await db.read(listInbox, page)).rows).toHaveLength(2);
+});
+
 describe('authority by origin', () => {
   const root = { senderId: 'account:root' };
   const config: Given = { owners: ['account:root'], agents: ['coder'], bots: 'all', dm: { policy: 'open', allowFrom: ['account:ada'] } };

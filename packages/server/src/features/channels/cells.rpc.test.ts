@@ -12,6 +12,7 @@ import {
   type TestServerOptions,
 } from '@gatehouse/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { AppError } from '../../kernel/app-error.ts';
 import type { Db } from '../../kernel/db/db.ts';
 import { mortal } from './testing/mortal-db.ts';
 
@@ -120,6 +121,33 @@ describe.skipIf(!hasIrcServer('ngircd'))('messages of channels', () => {
     ada.say('PRIVMSG gate :hello');
     await expect.poll(answers).toEqual(['gate ada Anyway.']);
     expect(fails).toBe(0);
+  });
+
+  test('are unknown, and let later ones pass, when the channel is restarted while what became of them cannot be stored', async () => {
+    let isFull = true;
+    let fails = 0;
+    const wrap = (db: Db): Db => ({
+      ...db,
+      read: (one, input) => db.read(one, input),
+      telemetry: (one, input) => db.telemetry(one, input),
+      write(one, input) {
+        if (one.name !== 'delivery.finish' || !isFull) return db.write(one, input);
+        fails += 1;
+        return Promise.reject(new AppError('unavailable', 'The disk is full'));
+      },
+      [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+    });
+    const server = await start({ db: wrap });
+    server.provider.setAnswer(() => ({ text: 'Once.' }));
+    ada.say('PRIVMSG gate :hello');
+    await expect.poll(() => fails).toBeGreaterThan(0);
+    await expect.poll(answers).toEqual(['gate ada Once.']);
+    await server.client.call('channels.restart', { channel_type: 'irc' });
+    isFull = false;
+    await expect.poll(() => deliveries(server)).toEqual(['unknown']);
+    expect((await server.client.call('inbox.list', {})).messages).toMatchObject([{ text: expect.stringContaining('may have been sent') }]);
+    ada.say('PRIVMSG gate :hello again');
+    await expect.poll(answers).toEqual(['gate ada Once.', 'gate ada Once.']);
   });
 
   test('to a suspended agent are recorded, start no turn, and their sender is notified', async () => {

@@ -27,7 +27,7 @@ export interface SenderDeps extends Core {
   >;
   /** Stores what became of a send; returns the alert about one that failed. */
   readonly finishSend: Operation<SendEnd, SendFinish>;
-  /** Marks what an earlier process was sending; returns the alerts about it. */
+  /** Marks what was being sent when an earlier process or connection ended; returns the alerts about it. */
   readonly recoverSends: Operation<LeftSends, InboxMessage[]>;
   readonly announceAlert: (message: InboxMessage) => void;
   /** Returns a file of the media store; undefined when it is gone. */
@@ -103,11 +103,11 @@ export class InstanceSender implements Sender {
     this.#wake.resolve();
   }
 
-  /** Runs until `signal` aborts. What an earlier process was sending is marked first: it may have been sent. */
+  /** Runs until `signal` aborts. What was being sent when an earlier process or connection ended is marked first: it may have been sent. */
   async run(signal: AbortSignal): Promise<void> {
-    const { db, clock, log, bootId, recoverSends } = this.#deps;
+    const { db, clock, log, recoverSends } = this.#deps;
     const { instance, adapter, onUnknown } = this.#options;
-    const left = { instance, bootId, canResolve: this.#canResolve, canEdit: adapter.edit !== undefined, repeatUnknown: onUnknown === 'resend' };
+    const left = { instance, canResolve: this.#canResolve, canEdit: adapter.edit !== undefined, repeatUnknown: onUnknown === 'resend' };
     const stop = () => this.wake();
     signal.addEventListener('abort', stop, { once: true });
     let isRecovered = false;
@@ -220,7 +220,7 @@ export class InstanceSender implements Sender {
       announceDelivery(this.#deps, { ...part, state });
       if (state !== 'pending') this.#trace(part, { ...end, is: state }, startedAtMs);
     } catch (error) {
-      // A part that is left as `sending` is `unknown` at the next start.
+      // A part that is left as `sending` is marked at the next connect.
       log.error({ err: error, deliveryId: id }, 'Failed to store what became of a message');
       await sleep(clock, retryMs, signal);
     }

@@ -260,6 +260,19 @@ const lateHeld = query<{ ageNowMs: number; limit: number }, { id: string }>(({ d
     .limit(p('limit')),
 );
 
+const lateSending = query<{ ageNowMs: number; limit: number }, { id: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('outboundMessage')
+    .select('id')
+    .where(sql<boolean>`state in ('pending', 'sending')`)
+    .where('state', '=', 'sending')
+    .where('expiresAtMs', '<=', p('ageNowMs'))
+    .orderBy('id')
+    .limit(p('limit')),
+);
+/** No send takes that long: one that is that late was left by a process that ended, over a channel that has not connected since. */
+const longestSendMs = 60 * 60_000;
+
 export interface LateParts {
   /** Time by which parts are too old. */
   readonly ageNowMs: number;
@@ -272,15 +285,20 @@ export interface LateParts {
  * count as waiting forever. Returns their first parts, as they are then.
  */
 export async function endLateParts(tx: Tx, { ageNowMs, atMs, limit }: LateParts): Promise<PartRow[]> {
-  const late = [...(await tx.all(latePending, { ageNowMs, limit })), ...(await tx.all(lateHeld, { ageNowMs, limit }))];
+  const late = [
+    ...(await tx.all(latePending, { ageNowMs, limit })),
+    ...(await tx.all(lateHeld, { ageNowMs, limit })),
+    ...(await tx.all(lateSending, { ageNowMs: ageNowMs - longestSendMs, limit })),
+  ];
   const ended: PartRow[] = [];
   for (const { id } of late) {
     const row = await tx.get(byId, { id });
+    const wasSending = row?.state === 'sending' && row.expiresAtMs <= ageNowMs - longestSendMs;
     // An earlier part of its message has ended it, or a sender has claimed it.
-    if (row === undefined || (row.state !== 'pending' && !isQuietHold(row))) continue;
-    const state = row.ambiguousSinceMs !== null || row.repeats > 0 ? 'unknown' : 'expired';
-    const errorKind = row.state === 'held' ? 'expired' : (row.errorKind ?? 'expired');
-    const error = row.state === 'held' || row.error === null ? 'It could not be sent in time' : row.error;
+    if (row === undefined || (row.state !== 'pending' && !isQuietHold(row) && !wasSending)) continue;
+    const state = wasSending || row.ambiguousSinceMs !== null || row.repeats > 0 ? 'unknown' : 'expired';
+    const errorKind = wasSending ? 'interrupted' : row.state === 'held' ? 'expired' : (row.errorKind ?? 'expired');
+    const error = wasSending ? interrupted : row.state === 'held' || row.error === null ? 'It could not be sent in time' : row.error;
     await endMessage(tx, row, { state, errorKind, error, atMs });
     ended.push({ ...row, state, errorKind, error });
   }
@@ -418,14 +436,13 @@ const setRetry = query<{
     .where('id', '=', p('id')),
 );
 
-const leftSending = query<{ instance: string; bootId: string }, PartRow>(({ db, sql, p }) =>
+const leftSending = query<{ instance: string }, PartRow>(({ db, sql, p }) =>
   db
     .selectFrom('outboundMessage')
     .select(columns)
     .where('instance', '=', p('instance'))
     .where(sql<boolean>`state in ('pending', 'sending')`)
     .where('state', '=', 'sending')
-    .where('bootId', '<>', p('bootId'))
     .orderBy('id'),
 );
 
@@ -438,7 +455,6 @@ const setOpen = query<{ id: string; ambiguousSinceMs: number; atMs: number }>(({
 
 export interface LeftSends {
   readonly instance: string;
-  readonly bootId: string;
   /** Whether the platform knows keys again or can be asked: the sender finds out what became of them. */
   readonly canResolve: boolean;
   /** Whether an edit can be repeated: one that was interrupted is. */
@@ -466,9 +482,12 @@ export const dropEdit = operation(
 
 const interrupted = 'The daemon ended before the platform confirmed it';
 
-/** Marks what an earlier process was sending: it may have been sent. Returns the parts that a person has to decide about. */
-export async function markLeft(tx: Tx, { instance, bootId, canResolve, canEdit, repeatUnknown, atMs }: LeftSends): Promise<PartRow[]> {
-  const rows = await tx.all(leftSending, { instance, bootId });
+/**
+ * Marks what was being sent when an earlier process ended, or an earlier connection of this one whose outcome could not be stored: it may have
+ * been sent. Nothing of the instance may be under way. Returns the parts that a person has to decide about.
+ */
+export async function markLeft(tx: Tx, { instance, canResolve, canEdit, repeatUnknown, atMs }: LeftSends): Promise<PartRow[]> {
+  const rows = await tx.all(leftSending, { instance });
   const parked: PartRow[] = [];
   for (const row of rows) {
     if (row.editsId !== null && canEdit) await tx.run(setAgain, { id: row.id, atMs });
