@@ -13,7 +13,10 @@ import {
 } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { conversationRef as refOf } from '../conversations/sessions/conversation.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Db } from '../../kernel/db/db.ts';
 import { answering, call } from '../delegation/subagents/run/testing/delegation-model.ts';
+import { mortal } from './testing/mortal-db.ts';
 
 const ada = { id: 1001, first_name: 'Ada' };
 const bob = { id: 1002, first_name: 'Bob' };
@@ -38,7 +41,7 @@ afterEach(async () => {
 
 type Channels = NonNullable<NonNullable<TestServerOptions['config']>['channels']>;
 type Telegram = Extract<Channels[string], { readonly type: 'telegram' }>;
-async function start(more: Partial<Telegram> = {}): Promise<void> {
+async function start(more: Partial<Telegram> = {}, options: TestServerOptions = {}): Promise<void> {
   const bot: Telegram = { type: 'telegram', token: telegram.token, apiUrl: telegram.url, ...more };
   server = await startTestServer({
     clock,
@@ -50,6 +53,7 @@ async function start(more: Partial<Telegram> = {}): Promise<void> {
       scheduler: { cron: { builtIn: { memoryLifecycle: { enabled: false } } } },
       channels: { bot },
     },
+    ...options,
   });
   await connected();
 }
@@ -268,4 +272,71 @@ test('a job that an owner adds in a group runs while the owner, the group and it
   expect(await runOf('job-tea')).toMatchObject(ended(`the group ${group} of the channel "bot" is not answered any more`));
   await server.client.call('channels.disable', { channel_type: 'telegram' });
   expect(await runOf('job-tea')).toMatchObject(ended('the channel "bot" was disabled, removed or replaced'));
+});
+
+test('the author of a job is checked once that is possible: after a failure of the storage, and by the next process', async () => {
+  let failsAt: string | undefined;
+  let failures = 0;
+  const failing = (db: Db): Db => {
+    const check = (name: string) => {
+      if (name !== failsAt) return;
+      failures += 1;
+      throw new AppError('unavailable', 'The disk is full');
+    };
+    return {
+      ...db,
+      async read(one, input) {
+        check(one.name);
+        return db.read(one, input);
+      },
+      async write(one, input) {
+        check(one.name);
+        return db.write(one, input);
+      },
+      telemetry: (one, input) => db.telemetry(one, input),
+      [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+    };
+  };
+  const owners = [String(ada.id)];
+  const dm = { policy: 'pairing' as const };
+  await start({ owners }, { db: failing });
+  const addJob = answering(({ question, results }) => {
+    const name = /job-\w+/.exec(question)?.[0];
+    if (results.length > 0 || name === undefined) return { text: results[0]?.includes('full') === true ? 'Not now.' : 'Well.' };
+    return call('cron', {
+      action: 'add',
+      name,
+      schedule: { kind: 'at', at: '2099-01-01T00:00:00Z' },
+      payload: { kind: 'delivery', text: `Text of ${name}` },
+    });
+  });
+  const names = async () => (await server.client.call('cron.list', {})).jobs.map(({ name }) => name);
+  const lastRun = async (jobName: string) => (await server.client.call('cron.runs', { jobName })).runs[0];
+  server.provider.setAnswer(addJob);
+  // A job that cannot be stored does not exist, and its author is notified.
+  failsAt = 'cron.add';
+  telegram.chats.say(ada, 'job-first');
+  await later(said).toHaveLength(1);
+  expect([failures > 0, await names()]).toEqual([true, []]);
+  failsAt = undefined;
+  for (const [index, name] of ['job-second', 'job-third'].entries()) {
+    telegram.chats.say(ada, name);
+    await later(said).toHaveLength(2 + index);
+  }
+  expect((await names()).toSorted()).toEqual(['job-second', 'job-third']);
+  // The process ends within a run, and Ada is no owner when the next one continues it.
+  await server[Symbol.asyncDispose]();
+  const dying = mortal('cron.finish', false);
+  await start({ owners }, { db: dying.wrap });
+  await server.client.call('cron.run', { jobName: 'job-second', mode: 'force' });
+  await dying.died;
+  await server[Symbol.asyncDispose]().catch(() => undefined);
+  await start({ dm }, { db: failing });
+  await later(async () => (await lastRun('job-second'))?.terminalAtMs).toBeDefined();
+  expect(await lastRun('job-second')).toMatchObject(ended(`${ada.id} is not an owner of the channel "bot" any more`));
+  expect(said()).toHaveLength(3);
+  await server[Symbol.asyncDispose]();
+  await start({ owners }, { db: failing });
+  expect(await runOf('job-third')).toMatchObject({ status: 'completed' });
+  expect((await server.client.call('inbox.list', {})).messages).toMatchObject([{ text: 'Text of job-third' }]);
 });
