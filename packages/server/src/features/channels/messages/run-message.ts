@@ -316,6 +316,16 @@ const quoted = (text: string): string => (text.length <= maxQuoted ? text : `${h
 
 const lostPreview = '(A message above may show the beginning of this answer; it could not be completed.)';
 
+/** Reasons whose messages have limits and uses of the operator. */
+const withoutFigures: Readonly<Record<string, string>> = {
+  budget_exceeded: 'what this agent may use is used up for now',
+  context_exhausted: 'the conversation has become too long; /new begins another one',
+};
+
+/** Returns why a turn failed, for those who read it: figures only for an owner, directly. */
+const reasonFor = ({ to, trust }: MessageWork, { kind, message }: NonNullable<TurnOutcome['failure']>): string =>
+  trust === 'owner' && to.conversationKind === 'direct' ? message : (withoutFigures[kind] ?? message);
+
 /** Returns the answer to send; undefined when the agent said nothing. */
 function answerOf(
   item: WorkItem,
@@ -323,7 +333,7 @@ function answerOf(
   { text, failure, turnId }: TurnOutcome,
   previewId: string | undefined,
 ): OutgoingMessage | undefined {
-  const whole = failure === undefined ? text : [text, `(I could not finish: ${failure.message})`].filter((part) => part !== '').join('\n');
+  const whole = failure === undefined ? text : [text, `(I could not finish: ${reasonFor(work, failure)})`].filter((part) => part !== '').join('\n');
   if (failure === undefined ? isSilent(text) : whole.trim() === '') return undefined;
   // A preview that nothing can change is not left without a word.
   const isLost = previewId === '';
