@@ -48,9 +48,8 @@ const connected = () => later(async () => (await server.client.call('channels.ge
 /** Lets time pass while the server stops. */
 async function stop(): Promise<void> {
   let isStopped = false;
-  const stopped = server[Symbol.asyncDispose]()
-    .catch(() => undefined)
-    .then(() => (isStopped = true));
+  const done = () => (isStopped = true);
+  const stopped = server[Symbol.asyncDispose]().then(done, done);
   await later(() => isStopped).toBe(true);
   await stopped;
 }
