@@ -289,6 +289,36 @@ async function measureIdle(seconds: number, rounds: number): Promise<void> {
   }
 }
 
+/** Processor time of a daemon whose platforms all refuse connections, against one without channels at the same time. Later tries are rarer. */
+async function measureDown(seconds: number): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const port = await freePort();
+  const login = { host: '127.0.0.1', port, tls: false, user: 'gate', password: 'pw' };
+  const channels: Readonly<Record<string, object>> = {
+    telegram: { type: 'telegram', token: '1:x', apiUrl: url },
+    matrix: { type: 'matrix', homeserver: url, accessToken: 'x' },
+    irc: { type: 'irc', host: '127.0.0.1', port, tls: false, nick: 'gate' },
+    discord: { type: 'discord', token: 'x', apiUrl: `${url}/api` },
+    slack: { type: 'slack', apiUrl: `${url}/`, appToken: 'xapp-x', botToken: 'xoxb-x' },
+    email: { type: 'email', address: 'gate@gate.test', imap: login, smtp: login },
+  };
+  const [none, down] = [await startDaemon(stack), await startDaemon(stack, channels)];
+  await sleep(5_000);
+  const before = { none: cpuUs(none.running.pid), down: cpuUs(down.running.pid) };
+  await sleep(seconds * 1_000);
+  const shareOf = (now: number, then: number) => (now - then) / seconds / 10_000;
+  const share = { none: shareOf(cpuUs(none.running.pid), before.none), down: shareOf(cpuUs(down.running.pid), before.down) };
+  const health = (await callRpc(down.target, 'channels.health')) as { readonly channels: readonly { readonly restartAttempts: number }[] };
+  const count = Object.keys(channels).length;
+  print(`${count} platforms that refuse connections, for ${seconds} s`, {
+    'connects of each': health.channels.reduce((sum, { restartAttempts }) => sum + restartAttempts, 0) / count,
+    'CPU % without channels': share.none,
+    'CPU % more, all platforms': share.down - share.none,
+    'CPU % more of each (must 0.1)': (share.down - share.none) / count,
+  });
+}
+
 interface Idle {
   readonly startMs: number;
   readonly startCpuMs: number;
@@ -343,6 +373,7 @@ const parts = {
   path: () => measurePath(300, 5),
   lines: () => measureLines(40),
   idle: () => measureIdle(10, 3),
+  down: () => measureDown(600),
 };
 type Part = keyof typeof parts;
 
