@@ -7,7 +7,8 @@ import { faultOfDiscord, faultOfEmail, faultOfMatrix, faultOfSlack, faultOfTeleg
 import { known, parse } from '../tree.ts';
 import { cutMarkdown, cutWithRest } from './cut.ts';
 
-const runs = 60;
+/** Texts for each flavour; `GATEHOUSE_TEST_TEXTS=10000` (and `--testTimeout 0`) is the full form. */
+const runs = Number(process.env['GATEHOUSE_TEST_TEXTS'] ?? 60);
 const sizeOf = (text: string, unit: TextRules['unit']): number => (unit === 'bytes' ? Buffer.byteLength(text) : text.length);
 const rulesOf = (flavour: TextFlavour, most: number, unit: TextRules['unit'] = 'utf16'): TextRules => ({
   flavour,
