@@ -266,6 +266,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     sections: settings.sections,
     traces: foundation.kept,
     channels: channels.standing,
+    tracedBy: channels.tracedBy,
     agents: agents.api,
     usage: budgets.usage,
     events: events.api,

@@ -24,7 +24,7 @@ export const TraceSearchRow = once(() =>
       sessionKey: z.string().nullable(),
       messageId: z.string().nullable(),
       channelType: z.string().nullable(),
-      chatId: z.string().nullable().describe('The chat of the channel.'),
+      chatId: z.string().nullable().describe('The name of the channel; the built-in one is `inbox`.'),
       agentId: z.string().nullable(),
       origin: z.string().nullable(),
       rootRunId: z.string().nullable(),
@@ -49,7 +49,7 @@ export const obsDiagnosis = {
     risk: 'read',
     summary: 'Finds trace records by message, trace, chat, time or condition, newest first.',
     description: [
-      'At least one of `messageId`, `traceId`, `chatId`, `since` and `where` is required; all are combined with AND. Only the last two days are searched, unless `since` says more.',
+      'At least one of `messageId`, `traceId`, `chatId`, `since` and `where` is required; all are combined with AND. A message is named by the id of the platform or ours, in both directions; a chat by the id of its conversation on the platform, or by the name of its channel. Only the last two days are searched, unless `since` says more.',
       'A condition of `where` is `FIELD OPERATOR VALUE`, or the word `error` (it failed, or has an error code). Conditions are joined with `and`, `or`, `not` and parentheses; a value with spaces is in double quotes.',
       'Fields with texts: `id`, `kind`, `outcome`, `reason`, `error` (code), `model`, `agent`, `origin`, `session` (key), `conversation`, `channel`, `chat`, `trace`, `root`, `message`, `principal` and `tool`; operators `=`, `!=`, `~` (begins with) and `in (a, b)`.',
       'Fields with numbers: `cost` (US dollars), `tokens`, `input`, `output`, `cached`, `duration` (with `ms`, `s`, `m` or `h`), `calls` (of models), `tools` and `toolErrors`; operators `=`, `!=`, `<`, `<=`, `>` and `>=`.',

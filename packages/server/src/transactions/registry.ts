@@ -112,6 +112,7 @@ import { channelMessageMigrations } from '../features/channels/messages/migratio
 import { chatApprovalOperations } from '../features/channels/approvals/store.ts';
 import { channelPlaceOperations } from '../features/channels/messages/conversations-store.ts';
 import { channelMessageOperations } from '../features/channels/messages/store.ts';
+import { findTraced } from '../features/channels/messages/traced.ts';
 import { sessionRetentionOperations } from '../features/conversations/sessions/changes/retention-store.ts';
 import { searchOperations } from '../features/conversations/sessions/search/search-store.ts';
 import { sessionOperations } from '../features/conversations/sessions/store.ts';
@@ -242,6 +243,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   sendNotification,
   ...channelMessageOperations,
   ...channelPlaceOperations,
+  findTraced,
   ...deliveryOperations,
   ...configVersionOperations,
   ...secretOperations,

@@ -41,6 +41,7 @@ import { derived } from '../kernel/config/live.ts';
 import { createEgress } from '../kernel/egress.ts';
 import type { Tool } from '../runtime/tool.ts';
 import { acceptChannelMessages, retryChannelMessage } from '../transactions/accept-channel-messages.ts';
+import { findTraced, type TracedBy } from '../features/channels/messages/traced.ts';
 import { beginChannelSend, expireChannelSends, finishChannelSend, recoverChannelSends } from '../transactions/channel-sends.ts';
 import { confirmApproval } from '../transactions/confirm-approval.ts';
 import { endWork, endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
@@ -183,6 +184,7 @@ export function wireChannels(assembly: Assembly, deps: ChannelsWiring) {
     mayWrite,
     refusalOf: messages.refusalOf,
     standing: () => instances.standing(),
+    tracedBy: (named: TracedBy) => core('channels').db.search(findTraced, named),
     async expireSends(limit: number): Promise<void> {
       const { db, bus, clock } = core('delivery');
       const { parts, alerts } = await db.write(expireChannelSends, { ageNowMs: clock.ageNow(), atMs: clock.now(), limit });

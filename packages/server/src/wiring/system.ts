@@ -15,6 +15,7 @@ export interface SystemWiring
     Pick<ReportsDeps, 'agents' | 'usage' | 'events'> {
   readonly traces: Pick<Traces, 'flush' | 'running'>;
   readonly channels: DiagnosisDeps['channels'];
+  readonly tracedBy: DiagnosisDeps['tracedBy'];
 }
 
 /** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
@@ -68,7 +69,7 @@ export function wireSystem({ building, options, db, bus, clock, core, live }: As
     methods: {
       ...system.methods,
       ...createAuditQuery({ db, redactText }),
-      ...createDiagnosis({ db, clock, traces: deps.traces, channels: deps.channels }).methods,
+      ...createDiagnosis({ db, clock, traces: deps.traces, channels: deps.channels, tracedBy: deps.tracedBy }).methods,
       ...reports.methods,
       ...createExecutions({ db, readRootTasks }),
     },

@@ -301,3 +301,23 @@ test('an edit replaces what no turn has seen, and is a note in the next turn oth
   await expect.poll(() => said()).toHaveLength(3);
   expect(asked[2]).not.toContain('An earlier message');
 });
+
+test('what a turn did is found by the chat, and by the ids of the message and of its answer on the platform', async () => {
+  await start(open);
+  server.provider.setAnswer(() => ({ text: 'Here.' }));
+  telegram.chats.say(ada, 'where?');
+  telegram.chats.say(eve, 'and me?');
+  await expect.poll(() => [said(), said(eve.id)]).toEqual([['Here.'], ['Here.']]);
+  const { client } = server;
+  const [received] = (await client.call('channels.messages', {})).messages.filter(({ senderId }) => senderId === String(ada.id));
+  const [answer] = (await client.call('delivery.list', {})).deliveries.filter(({ endpoint }) => endpoint.conversationId === String(ada.id));
+  const found = async (named: { readonly chatId?: string; readonly messageId?: string }) =>
+    (await client.call('obs.trace.search', named)).rows.map(({ kind, sessionId }) => `${kind} ${sessionId === received?.conversationRef}`).toSorted();
+  const both = ['delivery true', 'turn true'];
+  await expect.poll(() => found({ chatId: String(ada.id) })).toEqual(both);
+  for (const messageId of [received?.messageId ?? '', answer?.deliveryId ?? '']) expect(await found({ messageId })).toEqual(both);
+  // Ids of Telegram are unique in one chat.
+  expect(await found({ messageId: answer?.platformId ?? '', chatId: String(ada.id) })).toEqual(both);
+  expect((await found({ chatId: 'bot' })).length).toBe(4);
+  expect(await found({ chatId: String(ada.id), messageId: 'nothing' })).toEqual([]);
+});

@@ -3,6 +3,7 @@ import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { ChannelStanding } from '../../channels/instances/api.ts';
+import type { MessagesApi } from '../../channels/messages/api.ts';
 import { createExplain } from './explain/methods.ts';
 import { createSystemHealth } from './health/methods.ts';
 import { createTraceSearch } from './search/search.ts';
@@ -16,6 +17,8 @@ export interface DiagnosisDeps {
     /** Returns the turns that run now. */
     readonly running: () => readonly TraceRecord[];
   };
+  /** Finds the conversations of a chat, and the turns of a message of a platform. */
+  readonly tracedBy: MessagesApi['tracedBy'];
   /** Returns how the enabled channels are. */
   readonly channels: () => readonly ChannelStanding[];
 }

@@ -40,6 +40,9 @@ export interface TraceFilter {
   readonly messageId: string | null;
   readonly traceId: string | null;
   readonly chatId: string | null;
+  /** Conversations of that chat, and turns of that message. */
+  readonly conversationRefs: readonly string[];
+  readonly turnIds: readonly string[];
   readonly condition: Condition | null;
   /** The only agents whose records are returned; null: all. */
   readonly agents: readonly string[] | null;
@@ -50,11 +53,22 @@ export interface TraceFilter {
 /** Returns the records that match everything, newest first. */
 export const searchTraces = operation('diagnosis.searchTraces', async (tx, filter: TraceFilter): Promise<FoundRow[]> =>
   tx.build<FoundRow>((db, sql, dialect) => {
-    const { condition, agents } = filter;
+    const { condition, agents, conversationRefs, turnIds } = filter;
     let found = db.selectFrom('traceRecord').select(columns).where('startedAtMs', '>=', filter.fromMs);
     if (filter.traceId !== null) found = found.where('traceId', '=', filter.traceId);
-    if (filter.messageId !== null) found = found.where(ofMessage(sql, filter.messageId));
-    if (filter.chatId !== null) found = found.where('channelId', '=', filter.chatId);
+    if (filter.messageId !== null) {
+      const own = ofMessage(sql, filter.messageId);
+      found = found.where((where) =>
+        turnIds.length === 0 ? own : where.or([own, where('id', 'in', [...turnIds]), where('parentId', 'in', [...turnIds])]),
+      );
+    }
+    if (filter.chatId !== null) {
+      const { chatId } = filter;
+      found = found.where((where) => {
+        const named = where('channelId', '=', chatId);
+        return conversationRefs.length === 0 ? named : where.or([named, where('conversationRef', 'in', [...conversationRefs])]);
+      });
+    }
     if (agents !== null) found = found.where('agentId', 'in', agents);
     if (!filter.includeSynthetic) found = found.where('synthetic', '=', 0);
     if (condition !== null) found = found.where((where) => whereSql(where, sql, dialect, condition));

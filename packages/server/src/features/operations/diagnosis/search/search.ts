@@ -9,17 +9,19 @@ const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_
 const defaultWindowMs = 2 * 86_400_000;
 
 /** Handler of `obs.trace.search` (json-rpc.md §4). */
-export function createTraceSearch({ db, clock, traces }: DiagnosisDeps): HandlersOf<'obs.trace.search'> {
+export function createTraceSearch({ db, clock, traces, tracedBy }: DiagnosisDeps): HandlersOf<'obs.trace.search'> {
   return {
     'obs.trace.search': async ({ since, where, messageId, traceId, chatId, limit, includeSynthetic }, call) => {
       const agents = agentsOf(call);
       const condition = where === undefined ? null : parseWhere(where);
       await traces.flush();
+      const named = { messageId: messageId ?? null, chatId: chatId ?? null };
+      const traced = messageId === undefined && chatId === undefined ? { conversationRefs: [], turnIds: [] } : await tracedBy(named);
       const rows = await db.search(searchTraces, {
         fromMs: clock.now() - (since === undefined ? defaultWindowMs : periodMs(since)),
-        messageId: messageId ?? null,
+        ...named,
+        ...traced,
         traceId: traceId ?? null,
-        chatId: chatId ?? null,
         agents,
         condition,
         includeSynthetic,
