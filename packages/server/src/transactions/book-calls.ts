@@ -1,5 +1,7 @@
-import type { CallsOf, MadeWork } from '../features/access/budgets/api.ts';
+import type { CallsOf, MadeTurn, MadeWork } from '../features/access/budgets/api.ts';
 import { growRoot } from '../features/delegation/autonomy/store.ts';
+import { growNode, keepNodeSummary } from '../features/delegation/graph/store.ts';
+import { growRun } from '../features/delegation/subagents/store.ts';
 import { growUsage } from '../features/conversations/sessions/store.ts';
 import { markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
@@ -9,7 +11,7 @@ import { query, type Tx } from '../kernel/db/operation.ts';
 /** Turns of one query: as many as it has parameters for. */
 const chunk = 200;
 
-/** Stores one row per call, and adds the figures to the totals of the conversation and of the root run, if they are stored. */
+/** Stores one row per call, and adds the figures to what the calls belong to, if that is stored: conversation, root run, run, and node. */
 export async function bookCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
   const isStored = await growBy(tx, of.conversationRef, calls);
   await record(tx, { ...of, conversationRef: isStored ? of.conversationRef : null }, calls);
@@ -42,7 +44,8 @@ export async function bookMadeCalls(
   for (let from = 0; from < noted.length; from += chunk) {
     const some = noted.slice(from, from + chunk);
     const booked = await readBooked(tx, some);
-    for (const { calls, isInFlight, ...of } of some) {
+    for (const { calls, isInFlight, answer, ...of } of some) {
+      if (answer !== undefined) await keepAnswer(tx, of, answer);
       const left = without(calls, booked.get(of.id) ?? []);
       const isCounted = left.length > 0 && !isOpen(of.id) && (await isChargedElsewhere(tx, of.id));
       missing.set(of.id, { calls: isCounted ? [] : left, isInFlight });
@@ -81,7 +84,7 @@ async function bookMissing(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[], 
   // The conversation may have had no other turn yet: reports of a session find the calls nevertheless.
   await growBy(tx, of.conversationRef, calls);
   await recordKilled(tx, of, calls, endedAtMs);
-  await record(tx, of, calls);
+  await record(tx, { ...of, rootRunId: of.rootRunId ?? rootOfTurn(of.id, of.turn) }, calls);
 }
 
 /** Stores the turn that made the calls as aborted, unless it has a row: reports by its session key find the calls through it. */
@@ -106,21 +109,39 @@ async function recordKilled(tx: Tx, { id, agentId, principalId, turn }: CallsOf,
   await recordTurn(tx, row, [], null);
 }
 
+/** Returns the root run of a turn that was bound to a request: its own, unless it was noted. Most of them have no row. */
+export function rootOfTurn(turnId: string, noted?: MadeTurn): string {
+  return noted?.rootRunId ?? `root-turn-${turnId}`;
+}
+
+/** Stores the answer with the node of a graph that it summarizes, so that nobody pays for it again. */
+export async function keepAnswer(tx: Tx, { summarizes }: Pick<CallsOf, 'summarizes'>, text: string): Promise<void> {
+  if (summarizes !== undefined) await keepNodeSummary(tx, { ...summarizes, text });
+}
+
 async function record(
   tx: Tx,
-  { id: turnId, agentId, principalId, conversationRef, rootRunId }: CallsOf,
+  { id: turnId, agentId, principalId, conversationRef, rootRunId, runId, node }: CallsOf,
   calls: readonly ModelCallRow[],
 ): Promise<void> {
   await recordCalls(tx, { turnId, agentId, principalId, conversationRef }, calls);
   if (rootRunId === undefined || calls.length === 0) return;
-  const { inputTokens, outputTokens, costNano: nano } = sumOf(calls);
-  const unpriced = calls.filter(({ costNano }) => costNano === null).length;
-  await growRoot(tx, { id: rootRunId, tokens: inputTokens + outputTokens, nano, unpriced });
+  const sums = amountOf(calls);
+  // A run before its root, as all others lock them.
+  if (runId !== undefined) await growRun(tx, { id: runId, ...sums });
+  if (node !== undefined) await growNode(tx, { ...node, ...sums });
+  await growRoot(tx, { id: rootRunId, ...sums });
 }
 
 /** Returns whether there is such a conversation. */
 async function growBy(tx: Tx, ref: string | null, calls: readonly ModelCallRow[]): Promise<boolean> {
   return ref !== null && ref !== '' && (await growUsage(tx, { ref, ...sumOf(calls) }));
+}
+
+/** Returns what calls add to a root run. */
+export function amountOf(calls: readonly ModelCallRow[]) {
+  const { inputTokens, outputTokens, costNano: nano } = sumOf(calls);
+  return { tokens: inputTokens + outputTokens, nano, unpriced: calls.filter(({ costNano }) => costNano === null).length };
 }
 
 /** Sums calls; those without a known price cost nothing. */

@@ -213,8 +213,8 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     openTurn,
     commitTurn,
     background: { markCall: () => expect.unreachable(), reported() {}, release() {} },
-    autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget, cappedPart: (budget) => budget },
-    openCalls: () => ({ begin() {}, add() {}, settle() {}, close() {} }),
+    autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget, cappedPart: (budget) => budget, booking: () => [] },
+    openCalls: () => ({ begin() {}, add() {}, settle() {}, keep() {}, close() {} }),
     budgetOf: (payer, store, { used }) => new LedgerBudget(ledger, payer, store, { used }),
   });
   const handler: WorkHandler = async (item: WorkItem, signal) => {
@@ -258,6 +258,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       commitDurableTurn,
       parked: async () => {},
       continued: () => {},
+      booking: () => [],
       turnEnded: () => {},
     };
     return admissions.admit({ agentId: 'default', conversationRef: target.ref }, call, async (admitted) => {

@@ -7,7 +7,7 @@ import { acceptWork, cancelWork } from '../features/unattended/durable/store.ts'
 import type { RunEnding } from '../features/delegation/subagents/api.ts';
 import { markAnnounced, forwardAnnouncements } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { type EndedRun, isEnded, type RunRow } from '../features/delegation/subagents/run/row.ts';
-import { closeRun, lockRun, openRunsOfRoot, readSeen, subtreeOf, suppressAnnouncement } from '../features/delegation/subagents/store.ts';
+import { closeRun, lockRun, openRunsOfRoot, readRunParts, readSeen, subtreeOf, suppressAnnouncement, withParts } from '../features/delegation/subagents/store.ts';
 import { announceWork } from '../features/delegation/subagents/requests/work-kind.ts';
 import type { TurnTotals } from '../features/conversations/turns/durable/ledger.ts';
 import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
@@ -21,7 +21,8 @@ import { parseJson } from '../kernel/json.ts';
  */
 export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: RunEnding): Promise<EndedRun | undefined> {
   const { state, atMs } = closing;
-  const row = await closeRun(tx, { id: runId, ...closing });
+  const telemetryJson = withParts(closing.telemetryJson, await readRunParts(tx, runId));
+  const row = await closeRun(tx, { id: runId, ...closing, telemetryJson });
   if (row === undefined) return undefined;
   await endLease(tx, { leaseId: row.leaseId, atMs });
   const passedOn = await forwardAnnouncements(tx, row);

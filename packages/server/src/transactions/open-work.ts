@@ -1,4 +1,7 @@
-import { bookCalls, bookMadeCalls, type Missing, type NotedWork, sumOf } from './book-calls.ts';
+import { bookCalls, bookMadeCalls, keepAnswer, type Missing, type NotedWork, rootOfTurn, sumOf } from './book-calls.ts';
+import { addWorkPart, dropWorkPart, takeWorkPart } from '../features/access/budgets/part-store.ts';
+import { raiseSpent } from '../features/delegation/autonomy/store.ts';
+import { rootOfWork } from '../features/delegation/subagents/store.ts';
 import { isOpenWork } from '../features/unattended/durable/store.ts';
 import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
 import { addLostUse, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
@@ -16,7 +19,7 @@ import type { WorkBooking, WorkOpening } from '../features/access/budgets/api.ts
 import { restoreTurnMessages } from './restore-turn-messages.ts';
 
 /** Opens the row of background work under a cap in money; its `origin` is the operation. */
-export const openWork = operation('work.open', async (tx, { operation: origin, conversationRef, ...work }: WorkOpening): Promise<void> => {
+export const openWork = operation('work.open', async (tx, { operation: origin, conversationRef, part, ...work }: WorkOpening): Promise<void> => {
   const turn: TurnRow = {
     ...work,
     origin,
@@ -32,12 +35,15 @@ export const openWork = operation('work.open', async (tx, { operation: origin, c
     endedAtMs: null,
   };
   if (!(await recordOwnTurn(tx, turn, [], null))) throw takenOver();
+  if (part !== undefined) await addWorkPart(tx, { workId: work.id, ...part });
 });
 
 /** Stores the calls of background work, and adds them to the totals of its conversation and its root run. */
-export const bookWork = operation('work.book', async (tx, { opened, calls, ...of }: WorkBooking): Promise<void> => {
+export const bookWork = operation('work.book', async (tx, { opened, calls, answer, ...of }: WorkBooking): Promise<void> => {
   // Its reserve was charged as spent when its boot was claimed.
   if (opened && !(await forgetTurn(tx, of.id))) return;
+  if (opened) await dropWorkPart(tx, of.id);
+  if (answer !== undefined) await keepAnswer(tx, of, answer);
   await bookCalls(tx, of, calls.map(toCallRow));
 });
 
@@ -53,7 +59,10 @@ interface DeadTurns extends Partial<Omit<NotedWork, 'atMs'>> {
 export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, made = [], keptSinceMs = 0 }: DeadTurns): Promise<number> => {
   const open = await findOpenTurns(tx);
   const ids = new Set(open.map(({ id }) => id));
+  const begun = new Map(made.map(({ id, turn }) => [id, turn]));
   const missing = await bookMadeCalls(tx, { made, keptSinceMs, atMs }, (id) => ids.has(id));
+  /** What the turns that continue have cost, by their root run. */
+  const continued = new Map<string, { readonly tokens: number; readonly nano: number }>();
   let ended = 0;
   for (const turn of open) {
     const workId = await workOf(tx, turn.id);
@@ -61,7 +70,9 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, ma
     const used = sumOf(found.calls);
     const lostNano = lostOf(turn, found, used.costNano);
     if (workId !== undefined && lostNano > 0) await markFirstCall(tx, turn.id);
-    if (lostNano > 0) await bookCalls(tx, turn, [lostCall(turn, lostNano)]);
+    // The root of durable work gets it with the rest of its turn.
+    const part = isWork(turn) ? await takeWorkPart(tx, turn.id) : workId === undefined ? { rootRunId: rootOfTurn(turn.id, begun.get(turn.id)) } : {};
+    if (lostNano > 0) await bookCalls(tx, { ...turn, ...part }, [lostCall(turn, lostNano)]);
     if (isWork(turn)) {
       await forgetTurn(tx, turn.id);
       continue;
@@ -71,11 +82,20 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, ma
       await addLostUse(tx, { turnId: turn.id, ...used, costNano: isPriced ? used.costNano + lostNano : null });
     }
     // A turn that belongs to work continues with it.
-    if (workId !== undefined && (await isOpenWork(tx, workId))) continue;
+    if (workId !== undefined && (await isOpenWork(tx, workId))) {
+      const rootRunId = (await rootOfWork(tx, workId)) ?? rootOfTurn(turn.id, begun.get(turn.id));
+      const { tokens, nano } = continued.get(rootRunId) ?? { tokens: 0, nano: 0 };
+      continued.set(rootRunId, {
+        tokens: tokens + turn.inputTokens + turn.outputTokens + used.inputTokens + used.outputTokens,
+        nano: nano + (turn.costNano ?? 0) + used.costNano + lostNano,
+      });
+      continue;
+    }
     await endOpenTurn(tx, { id: turn.id, state: 'aborted', atMs });
     if (workId !== undefined) await dropLedger(tx, turn.id);
     ended += 1;
   }
+  for (const [id, amount] of continued) await raiseSpent(tx, { id, ...amount });
   await restoreTurnMessages(tx, atMs);
   return ended;
 });

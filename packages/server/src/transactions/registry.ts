@@ -15,6 +15,7 @@ import { ageClockOperations } from '../features/operations/age-clock/store.ts';
 import { agentMigrations } from '../features/agents/agents/migrations.ts';
 import { agentOperations } from '../features/agents/agents/store.ts';
 import { leaseOperations } from '../features/delegation/autonomy/roots/lease-store.ts';
+import { bookTurnOnRoot } from '../features/delegation/autonomy/store.ts';
 import { rootLifeOperations } from '../features/delegation/autonomy/roots/life-store.ts';
 import { rootListOperations } from '../features/delegation/autonomy/roots/list-store.ts';
 import { autonomyMigrations } from '../features/delegation/autonomy/migrations.ts';
@@ -180,6 +181,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...turnMessageOperations,
   ...leaseOperations,
   ...rootLifeOperations,
+  bookTurnOnRoot,
   ...rootListOperations,
   ...stopOperations,
   escalate,

@@ -38,6 +38,12 @@ function answerTo({ path, body }: FakeRequest) {
   if (/Condense the report|Summarize the report/.test(sent)) return { text: 'In short: words.', usage };
   if (sent.includes('Find the answer.') && !sent.includes('Please delegate')) return { text: report, usage };
   if (/Your task:.{0,4}First\./.test(sent)) return { text: report, usage };
+  // The agent of the second node draws and speaks.
+  if (/Your task:.{0,4}Second\./.test(sent) && !sent.includes('"role":"tool"')) {
+    const image = { id: 'draw', name: 'image_generate', arguments: JSON.stringify({ prompt: 'A red dot' }) };
+    const speech = { id: 'speak', name: 'tts_synthesize', arguments: JSON.stringify({ text: 'Hello there' }) };
+    return { toolCalls: [image, speech], usage };
+  }
   if (sent.includes('You write the title')) return { text: 'Delegation', usage };
   if (sent.includes('You review a conversation')) return { text: '[]', usage };
   const delegates = sent.includes('Please delegate') && !sent.includes('"role":"tool"');
@@ -193,9 +199,21 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
   const { runs } = await client.call('run.list', {});
   const graphNano = sum(ofGraph.map(({ costNano }) => costNano ?? 0));
   expect(nano(runs.find(({ rootRunId }) => rootRunId === ofGraph[0]?.rootRunId)?.cost ?? null)).toBe(graphNano);
-  // The caller reads the cost of nodes and sub-agents; searches for memories are those of their turns.
-  const embedded = sum(ofGraph.filter(({ kind }) => kind === 'embedding').map(({ costNano }) => costNano ?? 0));
-  expect(embedded).toBeGreaterThan(0);
+  // Run, node, graph, root and trace agree, with pictures, speech and searches for memories.
+  const costsOf = (records: typeof ofGraph) => sum(records.map(({ costNano }) => costNano ?? 0));
+  expect(costsOf(ofGraph.filter(({ kind }) => kind === 'embedding'))).toBeGreaterThan(0);
+  expect(costsOf(ofGraph.filter(({ kind }) => kind === 'media'))).toBeGreaterThan(0);
   const status = await client.call('graph.status', { graphId });
-  expect(nano('stats' in status ? status.stats.cost : null)).toBe(graphNano - embedded);
+  expect(nano('stats' in status ? status.stats.cost : null)).toBe(graphNano);
+  const nodes = Nanos.parse(await sql(server.homeDir, `SELECT cost_nano AS nano FROM graph_node WHERE graph_id = '${graphId}' ORDER BY place`));
+  const nodeOf = ({ refs, parentId }: (typeof ofGraph)[number]) => refs['nodeId'] ?? ofGraph.find(({ id }) => id === parentId)?.refs['nodeId'];
+  expect(nodes.map((node) => node.nano)).toEqual(['one', 'two'].map((id) => costsOf(ofGraph.filter((record) => nodeOf(record) === id))));
+  const { runs: subAgents } = await client.call('subagent.list', {});
+  expect(subAgents).toHaveLength(3);
+  for (const run of subAgents) {
+    const records = await recordsOf(run.rootRunId ?? '');
+    const own = records.find(({ kind, refs }) => kind === 'turn' && refs['runId'] === run.runId);
+    const { telemetry } = z.looseObject({ telemetry: z.looseObject({ costTotal: z.number() }) }).parse(run);
+    expect(nano(telemetry.costTotal), run.runId).toBe(costsOf(records.filter(({ id, kind, parentId }) => id === own?.id || (parentId === own?.id && kind !== 'turn'))));
+  }
 });

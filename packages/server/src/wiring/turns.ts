@@ -127,6 +127,7 @@ export async function wireTurns({ building, options, bootId, onClaimed, live, co
     }),
     suspendWork,
     continued: keptLanes.release,
+    booking: (turn, sums) => deps.autonomy.turns.booking(turn, sums),
     turnEnded: (turn) => deps.stops.value.turnEnded(turn),
     context: context.api,
     preparation,

@@ -9,6 +9,11 @@ import type { BudgetsConfig } from './config.ts';
 export type { UsageAnswer, UsageQuery, UsageRange, UsageSums } from './store.ts';
 export type { TurnBudget } from '../../../runtime/turn-budget.ts';
 
+export interface NodeOfGraph {
+  readonly graphId: string;
+  readonly nodeId: string;
+}
+
 /** The principal and agent of background model calls; the agent pays. */
 export interface WorkFor {
   readonly agentId: string;
@@ -19,6 +24,8 @@ export interface WorkFor {
   readonly part?: PartOfRoot | undefined;
   /** Receives each call as it ends, also those of work that fails. */
   readonly onCall?: (call: CallRecord) => void;
+  /** The node of a graph whose result the answer summarizes: the answer is stored with it, in the transaction that books the call. */
+  readonly summarizes?: NodeOfGraph;
   readonly signal: AbortSignal;
 }
 
@@ -109,6 +116,12 @@ export interface CallsOf {
   readonly conversationRef: string | null;
   /** The root run whose sums grow by the calls of a background work item. */
   readonly rootRunId?: string | undefined;
+  /** The run of a sub-agent for whose turn the calls are made: its cost grows too. */
+  readonly runId?: string | undefined;
+  /** The node of a graph that the calls are made for: its cost grows too. */
+  readonly node?: NodeOfGraph | undefined;
+  /** The node whose result the answer summarizes. */
+  readonly summarizes?: NodeOfGraph | undefined;
   /** What the row of a turn needs that has none until its commit. */
   readonly turn?: MadeTurn | undefined;
 }
@@ -121,10 +134,14 @@ export interface MadeTurn {
   readonly traceId: string;
   readonly startedAtMs: number;
   readonly bootId: string;
+  /** Absent when it is the root of its own run. */
+  readonly rootRunId?: string | undefined;
 }
 
 /** Takes the calls of one turn or work item as they end, and keeps them noted until they are booked. */
 export interface NotedCalls extends MadeCalls {
+  /** Notes the answer that is stored with `summarizes`. */
+  keep(answer: string): void;
   /** Call when they are booked. */
   close(): void;
 }
@@ -137,6 +154,8 @@ export interface MadeWork extends CallsOf {
   readonly calls: readonly MadeCall[];
   /** Whether one more had begun under a cap in money; its cost is not known. */
   readonly isInFlight: boolean;
+  /** The answer that is stored with `summarizes`; empty when it cannot be used. */
+  readonly answer?: string | undefined;
 }
 
 /** Stores what a turn or work item may have cost if the process dies now. */
@@ -158,13 +177,20 @@ export interface WorkOpening {
   readonly traceId: string;
   readonly startedAtMs: number;
   readonly bootId: string;
+  /** What it is a part of, for a daemon that ends it without its journal. */
+  readonly part?: PartOfWork | undefined;
 }
 
+/** What the calls of background work are added to. */
+export type PartOfWork = Pick<CallsOf, 'rootRunId' | 'runId' | 'node'>;
+
 /** Usage of work. */
-export interface WorkBooking extends Pick<CallsOf, 'id' | 'agentId' | 'principalId' | 'conversationRef' | 'rootRunId'> {
+export interface WorkBooking extends Pick<CallsOf, 'id' | 'agentId' | 'principalId' | 'conversationRef' | 'summarizes'>, PartOfWork {
   /** Whether the work has a row, which is deleted with the booking. */
   readonly opened: boolean;
   readonly calls: readonly CallRecord[];
+  /** As in `MadeWork`. */
+  readonly answer?: string | undefined;
 }
 
 /** Caps of a person, or of a token without one. */

@@ -89,4 +89,16 @@ export const budgetMigrations: readonly Migration[] = [
         FROM usage_slot GROUP BY 1, 2, 3, 4, 5, 6`,
     ],
   },
+  {
+    id: '468-work-parts',
+    up: [
+      `CREATE TABLE work_part (
+        work_id TEXT PRIMARY KEY,
+        root_run_id TEXT,
+        run_id TEXT,
+        graph_id TEXT,
+        node_id TEXT
+      ) WITHOUT ROWID`,
+    ],
+  },
 ];

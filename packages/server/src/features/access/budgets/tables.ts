@@ -55,10 +55,20 @@ interface UsagePastTable {
   readonly unpriced: number;
 }
 
+/** Rows of `work_part`. */
+interface WorkPartTable {
+  readonly workId: string;
+  readonly rootRunId: string | null;
+  readonly runId: string | null;
+  readonly graphId: string | null;
+  readonly nodeId: string | null;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly usageSlot: UsageSlotTable;
     readonly usageDay: UsageDayTable;
     readonly usagePast: UsagePastTable;
+    readonly workPart: WorkPartTable;
   }
 }

@@ -1,5 +1,6 @@
 import type { AutonomyProfile, Capability, TurnOrigin } from '@gatehouse/contract';
 import type { AgentCaller, CallContext, CallingTurn, PartOfRoot } from '../../../kernel/call-context.ts';
+import type { OperationCall } from '../../../kernel/db/operation.ts';
 import type { TurnBudget } from '../../../runtime/turn-budget.ts';
 import type { Agent } from '../../agents/agents/api.ts';
 
@@ -92,6 +93,13 @@ export interface AutonomyApi {
   isStopped(turn: CallingTurn): boolean;
 }
 
+/** What model calls add to a root run; `unpriced`: calls without a known price. */
+export interface RootSums {
+  readonly tokens: number;
+  readonly nano: number;
+  readonly unpriced: number;
+}
+
 /** The part of autonomy that turns use. A turn that was not delegated never waits for it. */
 export interface TurnAutonomy {
   /**
@@ -105,4 +113,6 @@ export interface TurnAutonomy {
   capped(budget: TurnBudget, turn: CallingTurn): TurnBudget;
   /** The same for one call that is a part of the root run: of a tool of its turns, such as that of an image, or of the daemon for it. */
   cappedPart(budget: TurnBudget, part: PartOfRoot): TurnBudget;
+  /** Returns what adds the calls of a turn to its root, in the transaction that books them; nothing when the end of its run does. */
+  booking(turn: PartOfRoot, sums: RootSums): readonly OperationCall[];
 }

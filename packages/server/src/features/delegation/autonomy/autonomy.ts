@@ -3,6 +3,7 @@ import type { AutonomyProfile } from '@gatehouse/contract';
 import type { AgentCaller, CallContext, CallingTurn, PartOfRoot } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import { toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Log } from '../../../kernel/log.ts';
@@ -20,6 +21,7 @@ import { type Amount, LiveRoots } from './roots/live-roots.ts';
 import { readRoot, recoverRoots } from './roots/life-store.ts';
 import { createRunList, type RunListDeps } from './roots/run-list.ts';
 import { type AutonomyMethods, createStopMethods, type RunningTurn, type StopMethodDeps } from './methods.ts';
+import { bookTurnOnRoot } from './store.ts';
 import { capsOfProfile, evictedProfile } from './guards/profiles.ts';
 import { type CallNeed, RootBudget } from './roots/root-budget.ts';
 import { maxStopped, StoppedWork } from './stops/stopped-work.ts';
@@ -164,6 +166,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     },
     capped: (budget, turn) => capped(budget, turn, false),
     cappedPart: (budget, turn) => capped(budget, turn, true),
+    booking: ({ rootRunId, run }, sums) => (run === undefined && roots.has(rootRunId) ? [toCall(bookTurnOnRoot, { id: rootRunId, ...sums })] : []),
   };
 
   const hasTurn = (rootRunId: string) => deps.turnOf(rootRunId) !== undefined;

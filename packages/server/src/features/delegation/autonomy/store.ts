@@ -1,6 +1,6 @@
 import { AppError } from '../../../kernel/app-error.ts';
-import { query, type Tx } from '../../../kernel/db/operation.ts';
-import type { NewLease, RootEntry, RootLeave, RootWorkKind } from './api.ts';
+import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { NewLease, RootEntry, RootLeave, RootSums, RootWorkKind } from './api.ts';
 
 interface WorkCounts {
   readonly runs: number;
@@ -148,9 +148,27 @@ const grow = query<{ id: string; tokens: number; nano: number; unpriced: number 
 /** Adds calls that belong to a root run and to none of its work, in the transaction that books them; nothing for a root without a row. */
 export async function growRoot(
   tx: Tx,
-  input: { readonly id: string; readonly tokens: number; readonly nano: number; readonly unpriced: number },
+  input: RootSums & { readonly id: string },
 ): Promise<void> {
   await tx.run(grow, input);
+}
+
+/** `growRoot` as an operation, called in the transaction of a turn that delegated. */
+export const bookTurnOnRoot = operation('autonomy.bookTurn', growRoot);
+
+const raise = query<{ id: string; tokens: number; nano: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('rootRun')
+    .set({
+      spentTokens: sql<number>`case when spent_tokens > ended_tokens + ${p('tokens')} then spent_tokens else ended_tokens + ${p('tokens')} end`,
+      spentNano: sql<number>`case when spent_nano > ended_nano + ${p('nano')} then spent_nano else ended_nano + ${p('nano')} end`,
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Counts what the open turns of a root have cost, which a killed process had only in memory. Part of `abortOpenTurns`. */
+export async function raiseSpent(tx: Tx, input: { readonly id: string; readonly tokens: number; readonly nano: number }): Promise<void> {
+  await tx.run(raise, input);
 }
 
 const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, each }) =>

@@ -72,4 +72,5 @@ export const graphMigrations: readonly Migration[] = [
   { id: '116-graph-node-cause', up: [`ALTER TABLE graph_node ADD COLUMN cause TEXT`] },
   { id: '128-graph-refused-effects', up: [`ALTER TABLE graph_node ADD COLUMN effects_refused INTEGER NOT NULL DEFAULT 0`] },
   { id: '412-graph-run-times', up: [`CREATE INDEX graph_run_by_start ON graph_run (created_at_ms, id)`] },
+  { id: '470-node-summaries', up: [`ALTER TABLE graph_node ADD COLUMN summary TEXT`] },
 ];

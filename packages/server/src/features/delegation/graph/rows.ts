@@ -60,6 +60,8 @@ export interface NodeRow {
   /** JSON of `StepResults` of this attempt. */
   readonly stepsJson: string;
   readonly output: string | null;
+  /** Summary of the output for nodes that get no more of it; empty when the model's answer cannot be used. */
+  readonly summary: string | null;
   readonly error: string | null;
   /** Why its run failed, for owners: the sentence of `SubAgentCompletion`. */
   readonly cause: string | null;

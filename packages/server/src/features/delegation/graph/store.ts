@@ -35,6 +35,7 @@ const nodeColumns = [
   'runId',
   'stepsJson',
   'output',
+  'summary',
   'error',
   'cause',
   'partial',
@@ -62,6 +63,7 @@ const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ 
     runId: null,
     stepsJson: '[]',
     output: null,
+    summary: null,
     error: null,
     partial: 0,
     tainted: 0,
@@ -384,3 +386,36 @@ export const pruneGraphs = operation(
 );
 
 export const graphOperations = [keepLoaded, cancelGraph, answerGate, deleteGraphRun, pruneGraphs];
+
+const growNodeBy = query<{ graphId: string; nodeId: string; tokens: number; nano: number; unpriced: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('graphNode')
+    .set({
+      tokens: sql<number>`tokens + ${p('tokens')}`,
+      costNano: sql<number>`cost_nano + ${p('nano')}`,
+      unpriced: sql<number>`case when ${p('unpriced')} > 0 then 1 else unpriced end`,
+    })
+    .where('graphId', '=', p('graphId'))
+    .where('nodeId', '=', p('nodeId')),
+);
+
+/** Adds calls that were made for a node outside of its runs. Part of `bookCalls`. */
+export async function growNode(
+  tx: Tx,
+  input: { readonly graphId: string; readonly nodeId: string; readonly tokens: number; readonly nano: number; readonly unpriced: number },
+): Promise<void> {
+  await tx.run(growNodeBy, input);
+}
+
+const setSummary = query<{ graphId: string; nodeId: string; text: string }>(({ db, p }) =>
+  db
+    .updateTable('graphNode')
+    .set({ summary: p('text') })
+    .where('graphId', '=', p('graphId'))
+    .where('nodeId', '=', p('nodeId')),
+);
+
+/** Stores the summary of a node's output. Part of `bookWork` and `abortOpenTurns`. */
+export async function keepNodeSummary(tx: Tx, input: { readonly graphId: string; readonly nodeId: string; readonly text: string }): Promise<void> {
+  await tx.run(setSummary, input);
+}

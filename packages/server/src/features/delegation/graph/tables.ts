@@ -35,6 +35,7 @@ interface GraphNodeTable {
   readonly runId: string | null;
   readonly stepsJson: string;
   readonly output: string | null;
+  readonly summary: string | null;
   readonly error: string | null;
   readonly partial: number;
   readonly answer: NodeRow['answer'];

@@ -77,4 +77,8 @@ export const subagentMigrations: readonly Migration[] = [
   // What ran before provenance was known counts as text from outside.
   { id: '062-sub-agent-taint', up: [`ALTER TABLE sub_agent_run ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
   { id: '115-sub-agent-cause', up: [`ALTER TABLE sub_agent_run ADD COLUMN cause TEXT`] },
+  {
+    id: '469-run-parts',
+    up: ['part_tokens', 'part_nano', 'part_unpriced'].map((name) => `ALTER TABLE sub_agent_run ADD COLUMN ${name} INTEGER NOT NULL DEFAULT 0`),
+  },
 ];

@@ -1,5 +1,6 @@
-import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
+import type { SubAgentEndReason, SubAgentState, SubAgentTelemetry } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
 import { type NewRunRow, type RunRow, runColumns, storedRun, type AnnounceTo } from './run/row.ts';
 
 const insert = query<RunRow>(({ db, each }) => db.insertInto('subAgentRun').values(each(runColumns)));
@@ -103,6 +104,66 @@ export async function closeRun(tx: Tx, closing: RunClosing): Promise<RunRow | un
   return (await tx.all(close, { id, state, endReason, errorKind, cause, summary, resultText, resultRefJson, telemetryJson, tainted, atMs }))[0];
 }
 
+/** What the model calls for a run outside of its turn cost, such as those of its tools. */
+export interface RunParts {
+  readonly tokens: number;
+  readonly nano: number;
+  /** Calls without a known price. */
+  readonly unpriced: number;
+}
+
+const partsOf = query<{ id: string }, RunParts & { telemetryJson: string | null; isEnded: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('subAgentRun')
+    .select(['partTokens as tokens', 'partNano as nano', 'partUnpriced as unpriced', 'telemetryJson'])
+    .select(sql<number>`case when ended_at_ms is null then 0 else 1 end`.as('isEnded'))
+    .where('id', '=', p('id'))
+    .forUpdate(),
+);
+
+const growParts = query<RunParts & { id: string; telemetryJson: string | null }>(({ db, sql, p }) =>
+  db
+    .updateTable('subAgentRun')
+    .set({
+      partTokens: sql<number>`part_tokens + ${p('tokens')}`,
+      partNano: sql<number>`part_nano + ${p('nano')}`,
+      partUnpriced: sql<number>`part_unpriced + ${p('unpriced')}`,
+      telemetryJson: p('telemetryJson'),
+    })
+    .where('id', '=', p('id')),
+);
+
+/** Returns what was called for a run outside of its turn. Part of `endRun`. */
+export async function readRunParts(tx: Tx, id: string): Promise<RunParts> {
+  const { tokens, nano, unpriced } = (await tx.get(partsOf, { id })) ?? { tokens: 0, nano: 0, unpriced: 0 };
+  return { tokens, nano, unpriced };
+}
+
+/** Adds calls to the cost of a run, also when they end after it. Part of `bookCalls`. */
+export async function growRun(tx: Tx, { id, ...parts }: RunParts & { readonly id: string }): Promise<void> {
+  const found = await tx.get(partsOf, { id });
+  if (found === undefined) return;
+  await tx.run(growParts, { id, ...parts, telemetryJson: found.isEnded === 1 ? withParts(found.telemetryJson, parts) : null });
+}
+
+const unbegunTelemetry: SubAgentTelemetry = {
+  tokensUsedTotal: 0,
+  costTotal: 0,
+  finishReason: 'aborted',
+  stepsExecuted: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+};
+
+/** Adds what was called for a run to the telemetry of its turn. */
+export function withParts(json: string | null, { tokens, nano, unpriced }: RunParts): string | null {
+  if (tokens === 0 && nano === 0 && unpriced === 0) return json;
+  // Written only by this feature; the storage threads know no schemas.
+  const own = json === null ? unbegunTelemetry : (parseJson(json) as SubAgentTelemetry);
+  const costTotal = own.costTotal === null || unpriced > 0 ? null : (Math.round(own.costTotal * 1e9) + nano) / 1e9;
+  return JSON.stringify({ ...own, tokensUsedTotal: own.tokensUsedTotal + tokens, costTotal });
+}
+
 const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) => db.selectFrom('subAgentRun').select('id').where('parentRunId', '=', p('id')));
 
 /** Returns a run and everything that it delegated, the run first. */
@@ -190,3 +251,12 @@ export function readSeen(tx: Tx, id: string): Promise<RunRow[]> {
 }
 
 export const subagentRunOperations = [findRun];
+
+const rootByWork = query<{ workId: string }, { rootRunId: string }>(({ db, p }) =>
+  db.selectFrom('subAgentRun').select('rootRunId').where('workId', '=', p('workId')),
+);
+
+/** Returns the root run of a run by its work item. Part of `abortOpenTurns`. */
+export async function rootOfWork(tx: Tx, workId: string): Promise<string | undefined> {
+  return (await tx.get(rootByWork, { workId }))?.rootRunId;
+}

@@ -43,6 +43,9 @@ interface SubAgentRunTable {
   readonly steeredAtMs: number | null;
   readonly tainted: Generated<number>;
   readonly cause: string | null;
+  readonly partTokens: Generated<number>;
+  readonly partNano: Generated<number>;
+  readonly partUnpriced: Generated<number>;
 }
 
 /** Rows of `sub_agent_key`. */

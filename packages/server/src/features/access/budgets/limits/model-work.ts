@@ -29,6 +29,7 @@ export interface WorkDeps extends WorkAccountsDeps {
 }
 
 type GenerateWork = Parameters<ModelWork['generate']>[0];
+type Generated = Awaited<ReturnType<ModelWork['generate']>>;
 type EmbedWork = Parameters<ModelWork['embed']>[0];
 
 /** Embeddings are short and frequent, and people wait for those of `/v1`. */
@@ -52,7 +53,14 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     let inputTokens = 0;
     for (const text of work.system) inputTokens += countTokens(text) + 2;
     for (const message of work.messages) inputTokens += countMessage(message, countTokens);
-    const need = { operation: work.operation, models, inputTokens, maxOutputTokens: work.maxTokens };
+    const need = {
+      operation: work.operation,
+      models,
+      inputTokens,
+      maxOutputTokens: work.maxTokens,
+      // Empty when it cannot be used, so that it is not made again.
+      ...(work.summarizes !== undefined && { answerOf: ({ text, finish }: Generated) => (finish === 'stop' ? text.trim() : '') }),
+    };
     const traced = beginWorkTrace(deps.traces, work, models);
     const running = accounts.run(work, { ...need, traceId: traced.traceId }, async ({ calls, add, reservation }) => {
       const { result, model } = await deps.generate({

@@ -3,14 +3,16 @@ import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Reservation, TurnBudget } from '../../../../runtime/turn-budget.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
-import type { CallsOf, NotedCalls, WorkFor } from '../api.ts';
+import type { CallsOf, NotedCalls, PartOfWork, WorkFor } from '../api.ts';
 import type { CallNeed, Ledger, TurnUse } from './ledger.ts';
 import { LedgerBudget } from './turn-budget.ts';
 import { WorkRow, type WorkRowDeps } from './work-row.ts';
 
-export interface WorkNeed extends CallNeed {
+export interface WorkNeed<T> extends CallNeed {
   readonly operation: CallRecord['operation'];
   readonly traceId?: string;
+  /** Returns the text that is stored with the node that it summarizes. */
+  readonly answerOf?: (answer: T) => string;
 }
 
 /** What the calls of one work item add to, and may use. */
@@ -28,6 +30,13 @@ export interface WorkAccountsDeps extends WorkRowDeps {
   readonly capped: (budget: TurnBudget, part: PartOfRoot) => TurnBudget;
 }
 
+/** Returns what the calls of a part are added to: a graph charges the node that it calls for, and not the run that started the graph. */
+function toPartOfWork(part: PartOfRoot | undefined): PartOfWork {
+  if (part === undefined) return {};
+  const { rootRunId, run, node, turnId } = part;
+  return { rootRunId, ...(node === undefined && turnId !== undefined && run !== undefined && { runId: run.runId }), ...(node !== undefined && { node }) };
+}
+
 /** Operation of all calls that nobody asked for. */
 const syntheticOperation = 'evaluation';
 
@@ -42,9 +51,9 @@ export class WorkAccounts {
   }
 
   /** Reserves, calls, settles, books and announces, whatever the outcome. */
-  async run<T>(work: WorkFor, need: WorkNeed, call: (given: WorkCalls) => Promise<T>): Promise<T> {
-    const { agentId, principalId, conversationRef, part } = work;
-    const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null, rootRunId: part?.rootRunId };
+  async run<T>(work: WorkFor, need: WorkNeed<T>, call: (given: WorkCalls) => Promise<T>): Promise<T> {
+    const { agentId, principalId, conversationRef, part, summarizes } = work;
+    const of = { id: newId('wk'), agentId, principalId, conversationRef: conversationRef ?? null, ...toPartOfWork(part), summarizes };
     const row = new WorkRow(this.#deps, {
       ...of,
       operation: part?.synthetic === true ? syntheticOperation : need.operation,
@@ -66,17 +75,23 @@ export class WorkAccounts {
       calls.push(one);
       work.onCall?.(one);
     };
+    let kept: string | undefined;
     try {
       if (reservation?.stored !== undefined) {
         await reservation.stored;
         noted.begin();
       }
-      return await call({ calls, add, reservation });
+      const answer = await call({ calls, add, reservation });
+      if (need.answerOf !== undefined) {
+        kept = need.answerOf(answer);
+        noted.keep(kept);
+      }
+      return answer;
     } finally {
       noted.settle();
       if (reservation === undefined) for (const one of calls) budget.spend(one);
       else reservation.settle(calls);
-      await row.book(calls);
+      await row.book(calls, kept);
       noted.close();
     }
   }

@@ -22,7 +22,7 @@ export interface WorkRowDeps {
 
 /** Known when the row is opened. */
 type Later = 'model' | 'reservedNano' | 'startedAtMs' | 'bootId';
-type NewWork = Omit<WorkOpening, Later> & Pick<WorkBooking, 'rootRunId'>;
+type NewWork = Omit<WorkOpening, Later | 'part'> & Pick<WorkBooking, 'rootRunId' | 'runId' | 'node' | 'summarizes'>;
 
 /** The row of running work under a cap in money, and the booking that replaces it. */
 export class WorkRow implements ReserveStore {
@@ -39,15 +39,18 @@ export class WorkRow implements ReserveStore {
     const { db, openWork, reserveForTurn, clock, bootId } = this.#deps;
     if (this.#opened) return db.write(reserveForTurn, { id: this.#work.id, reservedNano, model });
     this.#opened = true;
-    const { rootRunId: _, ...work } = this.#work;
-    return db.write(openWork, { ...work, reservedNano, model, startedAtMs: clock.now(), bootId });
+    const { rootRunId, runId, node, summarizes: _, ...work } = this.#work;
+    const part = rootRunId === undefined ? undefined : { rootRunId, runId, node };
+    return db.write(openWork, { ...work, part, reservedNano, model, startedAtMs: clock.now(), bootId });
   }
 
-  async book(calls: readonly CallRecord[]): Promise<void> {
+  /** `answer`: the text that is stored with the node that it summarizes. */
+  async book(calls: readonly CallRecord[], answer?: string): Promise<void> {
     if (calls.length === 0 && !this.#opened) return;
     const { db, bookWork, announceUsed } = this.#deps;
-    const { id, agentId, principalId, conversationRef, rootRunId, traceId } = this.#work;
-    await db.write(bookWork, { id, agentId, principalId, conversationRef, rootRunId, opened: this.#opened, calls });
+    const { operation: _, traceId, ...of } = this.#work;
+    const { id, agentId, principalId, conversationRef } = of;
+    await db.write(bookWork, { ...of, opened: this.#opened, calls, answer });
     announceUsed(calls, { turnId: id, traceId, agentId, conversationRef: conversationRef ?? undefined }, principalId);
   }
 }

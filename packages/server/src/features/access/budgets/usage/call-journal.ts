@@ -85,6 +85,7 @@ export class CallJournal implements Disposable {
         isInFlight = false;
         write(toLine({ is: 'settled', of: whose() }));
       },
+      keep: (answer) => write(toLine({ is: 'kept', of: whose(), answer })),
       close: () => {
         isClosed = true;
         if (this.#open.delete(lines)) this.#shrink();
@@ -174,13 +175,17 @@ function readText(file: string): string {
 
 /** Returns the calls of each turn in the order in which they ended. */
 function readLeft(text: string): MadeWork[] {
-  const found = new Map<string, CallsOf & { readonly calls: MadeCall[]; isInFlight: boolean }>();
+  const found = new Map<string, CallsOf & { readonly calls: MadeCall[]; isInFlight: boolean; answer?: string }>();
   for (const line of text.split('\n')) {
     const entry = line === '' ? undefined : parseLine(line);
     if (entry === undefined) continue;
     const { of } = entry;
-    const work = found.get(of.id) ?? { ...of, calls: [], isInFlight: false };
+    const work: typeof found extends Map<string, infer Work> ? Work : never = found.get(of.id) ?? { ...of, calls: [], isInFlight: false };
     found.set(of.id, work);
+    if (entry.is === 'kept') {
+      work.answer = entry.answer;
+      continue;
+    }
     if (entry.is === 'made') {
       const { responseId, ...record } = entry.record;
       work.calls.push({ ...record, ...(responseId !== undefined && { responseId }) });

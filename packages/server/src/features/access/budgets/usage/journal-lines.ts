@@ -13,13 +13,18 @@ const turn = z.strictObject({
   traceId: z.string(),
   startedAtMs: z.number(),
   bootId: z.string(),
+  rootRunId: z.string().optional(),
 });
+const node = z.strictObject({ graphId: z.string(), nodeId: z.string() });
 const of = z.strictObject({
   id: z.string(),
   agentId: z.string(),
   principalId: z.string(),
   conversationRef: z.string().nullable(),
   rootRunId: z.string().optional(),
+  runId: z.string().optional(),
+  node: node.optional(),
+  summarizes: node.optional(),
   turn: turn.optional(),
 });
 const record = z.strictObject({
@@ -38,11 +43,20 @@ const Entry = z.discriminatedUnion('is', [
   z.strictObject({ is: z.literal('begun'), of }),
   z.strictObject({ is: z.literal('settled'), of }),
   z.strictObject({ is: z.literal('made'), of, record }),
+  z.strictObject({ is: z.literal('kept'), of, answer: z.string() }),
 ]);
 type Entry = z.output<typeof Entry>;
 
-/** `begun`: a call whose reserve is stored begins; `made`: a call ended; `settled`: the one that had begun ended without an answer. */
-export function toLine(entry: { readonly is: 'begun' | 'settled'; readonly of: CallsOf } | { is: 'made'; of: CallsOf; record: CallRecord }): string {
+type Line =
+  | { readonly is: 'begun' | 'settled'; readonly of: CallsOf }
+  | { readonly is: 'made'; readonly of: CallsOf; readonly record: CallRecord }
+  | { readonly is: 'kept'; readonly of: CallsOf; readonly answer: string };
+
+/**
+ * `begun`: a call whose reserve is stored begins; `made`: a call ended; `settled`: the one that had begun ended without an answer; `kept`: an answer
+ * that is stored when the calls are booked.
+ */
+export function toLine(entry: Line): string {
   return `${JSON.stringify(entry)}\n`;
 }
 

@@ -1,3 +1,4 @@
+import type { TurnAutonomy } from '../../../delegation/autonomy/api.ts';
 import type { TurnOrigin } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../../kernel/audit.ts';
@@ -49,6 +50,8 @@ export interface DurableDeps extends LedgerDeps {
   /** Called when a turn runs again that an earlier claim of its work had parked. */
   readonly continued: (workId: string) => void;
   /** Called after the end of a turn, when nothing of it waits any more. */
+  /** Returns what adds a turn to its root run, in the transaction that books it. */
+  readonly booking: TurnAutonomy['booking'];
   readonly turnEnded: (turn: { readonly conversationRef: string; readonly turnId: string }) => void;
 }
 
@@ -163,6 +166,9 @@ export class OpenDurableTurn {
     const unbooked = sumCalls(this.ledger.unbooked(result.calls));
     const { conversation, turn, calls } = toCommit(this.start, result, unbooked, { endedAtMs: atMs, question: isKept ? question : undefined });
     const { steps: _, ...totals } = addCalls(this.ledger.totals, calls);
+    const { inputTokens, outputTokens, costNano } = totals;
+    const sums = { tokens: inputTokens + outputTokens, nano: costNano ?? 0, unpriced: Number(costNano === null) };
+    const booked = this.#deps.booking(calling, sums);
     const isUnknown = this.ending?.kind === 'unknown';
     const audit = this.ending === undefined ? undefined : auditRow(this.#call, atMs, audited(this.ending, this.start.id, this.#of.claim.id));
     const { created, ...end } = await db.write(this.#deps.commitDurableTurn, {
@@ -171,7 +177,7 @@ export class OpenDurableTurn {
       calls,
       conversation,
       settlement,
-      alongside,
+      alongside: [...(alongside ?? []), ...booked],
       ...(audit !== undefined && { audit }),
     });
     this.#end = { ...end, state: settlement.state };

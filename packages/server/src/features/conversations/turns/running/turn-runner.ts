@@ -94,7 +94,9 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     );
     const conversationRef = durable !== undefined || turn.kept ? target.ref : null;
     const { id: _, agentId: _agent, principalId: _owner, ...asBegun } = begun.start;
-    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin } });
+    const { rootRunId } = begun.calling;
+    const ownRoot = rootRunId === `root-turn-${turnId}` ? {} : { rootRunId };
+    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin, ...ownRoot } });
     const input = { ...toInput(turn, begun, admitted), budget, made };
     // Another process may find different memories and notes for the same question.
     if (durable !== undefined && isTainted(input.messages.slice(turn.history.length), input)) durable.ledger.taint();
@@ -105,7 +107,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const outcome = toOutcome(begun.start, result, calls, durable?.ledger.before);
     const stored = await traced(turn, begun, result, () =>
       durable === undefined
-        ? commit(turn, begun.start, { result, calls, outcome, isSteered: admitted.messages.hasTaken })
+        ? commit(turn, begun, { result, calls, outcome, isSteered: admitted.messages.hasTaken })
         : durable.commit(result, outcome, turn.question, { stopped: admitted.controller.signal, calling: begun.calling }),
     );
     made.close();
@@ -153,10 +155,11 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   }
 
   /** Commits a turn bound to a request; background results count as reported only if the commit succeeds. */
-  async function commit(turn: PreparedTurn, start: TurnStart, { result, calls, outcome, isSteered }: EndedTurn): Promise<Stored> {
+  async function commit(turn: PreparedTurn, { start, calling }: Pick<BegunTurn, 'start' | 'calling'>, { result, calls, outcome, isSteered }: EndedTurn): Promise<Stored> {
     const { reported } = result;
     const ended = turn.alongside?.ended?.(outcome, result.messages, turn.brought) ?? [];
-    const own = isSteered ? [...ended, toCall(dropTurnMessages, { turnId: start.id })] : ended;
+    const booked = deps.autonomy.booking(calling, toRootSums(calls));
+    const own = [...ended, ...booked, ...(isSteered ? [toCall(dropTurnMessages, { turnId: start.id })] : [])];
     const alongside = reported === undefined ? own : [...own, deps.background.markCall(reported, 'told')];
     const rows = toCommit(start, result, calls, { endedAtMs: deps.clock.now(), question: turn.kept ? turn.question : undefined });
     try {
@@ -181,6 +184,12 @@ function startOf(
   const { ref: conversationRef, sessionKey, principalId } = target;
   return { id, conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs: clock.now(), bootId };
 }
+
+const toRootSums = ({ inputTokens, outputTokens, knownNano, rows }: TurnCalls) => ({
+  tokens: inputTokens + outputTokens,
+  nano: knownNano,
+  unpriced: rows.filter(({ costNano }) => costNano === null).length,
+});
 
 interface EndedTurn {
   readonly result: TurnResult;

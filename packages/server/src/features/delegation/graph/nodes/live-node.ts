@@ -13,6 +13,8 @@ export interface LiveNode {
   runId: string | null;
   done: (readonly RunResult[])[];
   output: string | null;
+  /** Summary of its output that an earlier process made; empty when it cannot be used. */
+  readonly summary: string | null;
   error: string | null;
   /** Why its last failed run failed; null once the node has completed. */
   cause: string | null;
@@ -36,7 +38,7 @@ export interface LiveNode {
 }
 
 export function toLiveNode(spec: SpecNode, row: NodeRow): LiveNode {
-  const { state, attempt, runId, output, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } =
+  const { state, attempt, runId, output, summary, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } =
     row;
   return {
     spec,
@@ -44,6 +46,7 @@ export function toLiveNode(spec: SpecNode, row: NodeRow): LiveNode {
     attempt,
     runId,
     output,
+    summary,
     error,
     cause,
     effectsRefused,

@@ -1,7 +1,7 @@
 import type { PartOfRoot } from '../../../../kernel/call-context.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { CallRecord } from '../../../../runtime/turn.ts';
-import type { ModelWork } from '../../../access/budgets/api.ts';
+import type { ModelWork, NodeOfGraph } from '../../../access/budgets/api.ts';
 
 /** A result up to this length is its own summary; without a model's summary, the beginning of the result is used. */
 export const summaryCharacters = 500;
@@ -16,6 +16,8 @@ export interface SummaryAbout {
   readonly agentId: string;
   readonly principalId: string;
   readonly part: PartOfRoot;
+  /** The node whose result it is. */
+  readonly summarizes: NodeOfGraph;
   readonly onCall: (call: CallRecord) => void;
   readonly signal: AbortSignal;
 }
@@ -28,13 +30,14 @@ export function createSummarizeOutput(deps: {
   readonly log: Log;
   readonly fence: (text: string) => string;
 }): SummarizeOutput {
-  return async (text, { agentId, principalId, part, onCall, signal }) => {
+  return async (text, { agentId, principalId, part, summarizes, onCall, signal }) => {
     try {
       const messages = [{ role: 'user' as const, content: deps.fence(text.slice(0, maxSummarised).toWellFormed()) }];
       const answer = await deps.work.generate({
         agentId,
         principalId,
         part,
+        summarizes,
         onCall,
         operation: 'condensation',
         system: [task],

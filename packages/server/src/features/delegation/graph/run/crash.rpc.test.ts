@@ -90,6 +90,32 @@ test('a summary that a stop of the daemon interrupts is made again, and both are
   expect(runs.map((run) => [run.rootRunId, run.cost])).toEqual([[rootRunId, totals.costUsd]]);
 });
 
+test('a summary whose answer arrived is not made again after a kill before its node began, and costs that node', async () => {
+  const answer = { text: 'word '.repeat(200) };
+  let graphId: string;
+  {
+    await using server = await start();
+    let calls = 0;
+    // The node that gets the summary never answers.
+    server.provider.setAnswer(() => ((calls += 1) === 3 ? { hang: true } : answer));
+    graphId = await server.execute([
+      { node_id: 'a', task: 'Do one.', agent: 'default' },
+      { node_id: 'b', task: 'Do two.', agent: 'default', depends_on: ['a'], context_mode: 'summary' },
+    ]);
+    await expect.poll(() => (clock.advance(1), calls)).toBe(3);
+    await server.stop();
+  }
+  // As the booking of the summary left it: the run of its node was not accepted yet, and the node not saved.
+  expect(await select(`select summary from graph_node where graph_id = '${graphId}' and node_id = 'a'`)).toEqual([{ summary: answer.text.trim() }]);
+  await select(`delete from work_item where id in (select work_id from sub_agent_run where node_id = 'b')`);
+  await select(`delete from sub_agent_key`);
+  await select(`delete from sub_agent_run where node_id = 'b'`);
+  await using server = await start({ answer: () => answer });
+  await server.ended(graphId);
+  const { rows } = await server.client.call('usage.report', { groupBy: ['operation'] });
+  expect(rows.map(({ keys, calls }) => [keys[0], calls]).toSorted()).toContainEqual(['condensation', 1]);
+});
+
 test('a step keeps the results of its ended runs while another one waits for hours, over a restart', async () => {
   const config = {
     approvals: { rules: [{ tools: ['write'], action: 'ask' as const }] },

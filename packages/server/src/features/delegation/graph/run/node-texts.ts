@@ -75,6 +75,12 @@ export class NodeTexts {
     return found;
   }
 
+  /** Returns a summary that an earlier process made; undefined when there was none. */
+  #storedSummary(id: string): Promise<string | undefined> | undefined {
+    const stored = this.#deps.nodes.get(id)?.summary ?? null;
+    return stored === null ? undefined : Promise.resolve(stored === '' ? undefined : stored);
+  }
+
   /** Adds summaries to results; each is made once for all nodes that receive it, and costs the first of them. */
   async #withSummaries(node: LiveNode, upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
     const { row, part, halted, expired, summarize } = this.#deps;
@@ -88,10 +94,11 @@ export class NodeTexts {
           agentId,
           principalId,
           part: { ...part, node: { graphId, nodeId: node.spec.id } },
+          summarizes: { graphId, nodeId: id },
           onCall: (call: CallRecord) => charge(node, call),
           signal: AbortSignal.any([halted, expired]),
         };
-        const summary = this.#summaries.get(id) ?? summarize(from.output, about);
+        const summary = this.#summaries.get(id) ?? this.#storedSummary(id) ?? summarize(from.output, about);
         this.#summaries.set(id, summary);
         known.set(id, { ...from, summary: await summary });
       }),
