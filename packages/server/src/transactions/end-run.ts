@@ -7,7 +7,16 @@ import { acceptWork, cancelWork } from '../features/unattended/durable/store.ts'
 import type { RunEnding } from '../features/delegation/subagents/api.ts';
 import { markAnnounced, forwardAnnouncements } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { type EndedRun, isEnded, type RunRow } from '../features/delegation/subagents/run/row.ts';
-import { closeRun, lockRun, openRunsOfRoot, readRunParts, readSeen, subtreeOf, suppressAnnouncement, withParts } from '../features/delegation/subagents/store.ts';
+import {
+  closeRun,
+  lockRun,
+  openRunsOfRoot,
+  readRunParts,
+  readSeen,
+  subtreeOf,
+  suppressAnnouncement,
+  withParts,
+} from '../features/delegation/subagents/store.ts';
 import { announceWork } from '../features/delegation/subagents/requests/work-kind.ts';
 import type { TurnTotals } from '../features/conversations/turns/durable/ledger.ts';
 import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';

@@ -196,6 +196,8 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
       .map(({ kind }) => kind)
       .toSorted(),
   ).toEqual(['compaction', 'turn']);
+  // No agent reads the condensed result of a node, however long it is.
+  expect(ofGraph.filter(({ kind }) => kind === 'compaction')).toHaveLength(1);
   const { runs } = await client.call('run.list', {});
   const graphNano = sum(ofGraph.map(({ costNano }) => costNano ?? 0));
   expect(nano(runs.find(({ rootRunId }) => rootRunId === ofGraph[0]?.rootRunId)?.cost ?? null)).toBe(graphNano);
@@ -214,6 +216,8 @@ test('delegated, generated, judged and replayed calls are in the books, the repo
     const records = await recordsOf(run.rootRunId ?? '');
     const own = records.find(({ kind, refs }) => kind === 'turn' && refs['runId'] === run.runId);
     const { telemetry } = z.looseObject({ telemetry: z.looseObject({ costTotal: z.number() }) }).parse(run);
-    expect(nano(telemetry.costTotal), run.runId).toBe(costsOf(records.filter(({ id, kind, parentId }) => id === own?.id || (parentId === own?.id && kind !== 'turn'))));
+    expect(nano(telemetry.costTotal), run.runId).toBe(
+      costsOf(records.filter(({ id, kind, parentId }) => id === own?.id || (parentId === own?.id && kind !== 'turn'))),
+    );
   }
 });

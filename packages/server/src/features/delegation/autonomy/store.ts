@@ -146,10 +146,7 @@ const grow = query<{ id: string; tokens: number; nano: number; unpriced: number 
 );
 
 /** Adds calls that belong to a root run and to none of its work, in the transaction that books them; nothing for a root without a row. */
-export async function growRoot(
-  tx: Tx,
-  input: RootSums & { readonly id: string },
-): Promise<void> {
+export async function growRoot(tx: Tx, input: RootSums & { readonly id: string }): Promise<void> {
   await tx.run(grow, input);
 }
 

@@ -34,7 +34,11 @@ export interface WorkAccountsDeps extends WorkRowDeps {
 function toPartOfWork(part: PartOfRoot | undefined): PartOfWork {
   if (part === undefined) return {};
   const { rootRunId, run, node, turnId } = part;
-  return { rootRunId, ...(node === undefined && turnId !== undefined && run !== undefined && { runId: run.runId }), ...(node !== undefined && { node }) };
+  return {
+    rootRunId,
+    ...(node === undefined && turnId !== undefined && run !== undefined && { runId: run.runId }),
+    ...(node !== undefined && { node }),
+  };
 }
 
 /** Operation of all calls that nobody asked for. */

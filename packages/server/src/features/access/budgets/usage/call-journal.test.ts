@@ -53,6 +53,15 @@ test('returns what was noted to the next process, and whether a call was running
   ]);
 });
 
+test('returns the answer that is stored when its call is booked', () => {
+  const part = { rootRunId: 'root', node: { graphId: 'gr', nodeId: 'b' }, summarizes: { graphId: 'gr', nodeId: 'a' } };
+  const noted = open().open({ ...workOf('wk_1'), ...part });
+  noted.add(call(1));
+  noted.keep('In short.');
+  using journal = open();
+  expect(journal.left).toEqual([{ ...workOf('wk_1'), ...part, calls: [call(1)], isInFlight: false, answer: 'In short.' }]);
+});
+
 test('keeps how a turn began, in one line of its lines', () => {
   const turn = { conversationRef: 'cv', sessionKey: 'a:b', origin: 'rpc' as const, traceId: 't', startedAtMs: 1, bootId: 'boot' };
   const noted = open().open({ ...workOf('tn_1'), turn });

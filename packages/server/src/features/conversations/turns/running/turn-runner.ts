@@ -155,7 +155,11 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   }
 
   /** Commits a turn bound to a request; background results count as reported only if the commit succeeds. */
-  async function commit(turn: PreparedTurn, { start, calling }: Pick<BegunTurn, 'start' | 'calling'>, { result, calls, outcome, isSteered }: EndedTurn): Promise<Stored> {
+  async function commit(
+    turn: PreparedTurn,
+    { start, calling }: Pick<BegunTurn, 'start' | 'calling'>,
+    { result, calls, outcome, isSteered }: EndedTurn,
+  ): Promise<Stored> {
     const { reported } = result;
     const ended = turn.alongside?.ended?.(outcome, result.messages, turn.brought) ?? [];
     const booked = deps.autonomy.booking(calling, toRootSums(calls));

@@ -38,8 +38,23 @@ export interface LiveNode {
 }
 
 export function toLiveNode(spec: SpecNode, row: NodeRow): LiveNode {
-  const { state, attempt, runId, output, summary, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } =
-    row;
+  const {
+    state,
+    attempt,
+    runId,
+    output,
+    summary,
+    error,
+    cause,
+    effectsRefused,
+    answer,
+    answerText,
+    tokens,
+    costNano,
+    startedAtMs,
+    deadlineMs,
+    endedAtMs,
+  } = row;
   return {
     spec,
     state,

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, sql, type StepClock } from '@gatehouse/testkit';
@@ -90,30 +90,71 @@ test('a summary that a stop of the daemon interrupts is made again, and both are
   expect(runs.map((run) => [run.rootRunId, run.cost])).toEqual([[rootRunId, totals.costUsd]]);
 });
 
-test('a summary whose answer arrived is not made again after a kill before its node began, and costs that node', async () => {
-  const answer = { text: 'word '.repeat(200) };
+/** What a process notes before it books the answer of a summary. */
+function noted(rootRunId: string, graphId: string, answer: string, atMs: number): string {
+  const of = {
+    id: 'wk_killed',
+    agentId: 'default',
+    principalId: 'tk_owner',
+    conversationRef: null,
+    rootRunId,
+    node: { graphId, nodeId: 'b' },
+    summarizes: { graphId, nodeId: 'a' },
+  };
+  const record = {
+    provider: 'mock',
+    modelId: 'mock-fast',
+    operation: 'condensation',
+    usage: { input: 777, output: 33, cacheRead: 0, cacheWrite: 0, estimated: false },
+    cost: { input: 777_000, output: 66_000, cacheRead: 0, cacheWrite: 0 },
+    savedNano: 0,
+    latencyMs: 5,
+    startedAtMs: atMs,
+    outcome: 'ok',
+  };
+  return [
+    { is: 'made', of, record },
+    { is: 'kept', of, answer },
+  ]
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join('');
+}
+
+test.each(['booked', 'noted'] as const)('a summary whose answer a kill left %s is not paid for again, and costs its node', async (left) => {
+  const long = { text: 'word '.repeat(200) };
   let graphId: string;
   {
     await using server = await start();
     let calls = 0;
-    // The node that gets the summary never answers.
-    server.provider.setAnswer(() => ((calls += 1) === 3 ? { hang: true } : answer));
+    // The summary gets no answer, or the node that it was made for.
+    server.provider.setAnswer(() => ((calls += 1) === (left === 'noted' ? 2 : 3) ? { hang: true } : long));
     graphId = await server.execute([
       { node_id: 'a', task: 'Do one.', agent: 'default' },
       { node_id: 'b', task: 'Do two.', agent: 'default', depends_on: ['a'], context_mode: 'summary' },
     ]);
-    await expect.poll(() => (clock.advance(1), calls)).toBe(3);
+    await expect.poll(() => (clock.advance(1), calls)).toBe(left === 'noted' ? 2 : 3);
     await server.stop();
   }
-  // As the booking of the summary left it: the run of its node was not accepted yet, and the node not saved.
-  expect(await select(`select summary from graph_node where graph_id = '${graphId}' and node_id = 'a'`)).toEqual([{ summary: answer.text.trim() }]);
-  await select(`delete from work_item where id in (select work_id from sub_agent_run where node_id = 'b')`);
-  await select(`delete from sub_agent_key`);
-  await select(`delete from sub_agent_run where node_id = 'b'`);
-  await using server = await start({ answer: () => answer });
+  const [root] = await select('select id from root_run');
+  if (left === 'noted') {
+    await select("delete from model_call where operation = 'condensation'");
+    await select(
+      `update root_run set ended_tokens = r.tokens, ended_nano = r.nano, spent_tokens = 0, spent_nano = 0 from (select sum(input_tokens + output_tokens) as tokens, sum(cost_nano) as nano from model_call) r`,
+    );
+    await select("update graph_node set tokens = 0, cost_nano = 0 where node_id = 'b'");
+    await writeFile(join(homeDir, 'data', 'model-calls.journal'), noted(String(root?.['id']), graphId, 'Noted in short.', clock.now()));
+  }
+  const asked: string[] = [];
+  await using server = await start({ answer: ({ body }) => (asked.push(JSON.stringify(body)), { text: 'Done.' }) });
   await server.ended(graphId);
-  const { rows } = await server.client.call('usage.report', { groupBy: ['operation'] });
-  expect(rows.map(({ keys, calls }) => [keys[0], calls]).toSorted()).toContainEqual(['condensation', 1]);
+  expect(asked.filter((sent) => sent.includes('Summarize the report'))).toEqual([]);
+  expect(asked.some((sent) => sent.includes(left === 'noted' ? 'Summary of the result of a:\\n' : 'word word')) && asked.length).toBe(1);
+  const { rows, totals } = await server.client.call('usage.report', { groupBy: ['operation'] });
+  expect(rows.find(({ keys }) => keys[0] === 'condensation')).toMatchObject(left === 'noted' ? { calls: 1, costUsd: 0.000_843 } : { calls: 1 });
+  const { runs } = await server.client.call('run.list', {});
+  expect(runs.map(({ cost }) => cost)).toEqual([totals.costUsd]);
+  const [nodes] = await select('select sum(cost_nano) as nano from graph_node');
+  expect(Number(nodes?.['nano']) / 1e9).toBeCloseTo(totals.costUsd ?? 0, 12);
 });
 
 test('a step keeps the results of its ended runs while another one waits for hours, over a restart', async () => {

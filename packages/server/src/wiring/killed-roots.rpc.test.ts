@@ -1,0 +1,90 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { copyHome, createStepClock, type FakeAnswer, type FakeRequest, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+let homeDir: string;
+beforeEach(async () => {
+  homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-killed-'));
+});
+afterEach(() => rm(homeDir, { recursive: true, force: true }));
+
+const nano = (usd: number | null) => Math.round((usd ?? 0) * 1e9);
+const long = 'word '.repeat(200);
+let served = 0;
+
+/** Different figures for each call, so that no sum is right by chance. */
+function answerTo({ body }: FakeRequest): FakeAnswer {
+  const sent = JSON.stringify(body);
+  served += 1;
+  const usage = { input: 1000 + served, output: 10 + 3 * served };
+  const hasActed = sent.includes('"role":"tool"');
+  const call = (name: string, args: object): FakeAnswer => ({ toolCalls: [{ id: `c${served}`, name, arguments: JSON.stringify(args) }], usage });
+  if (sent.includes('Delegate') && !hasActed) return call('sessions_spawn', { task: 'Find it.' });
+  if (sent.includes('Find it.') && !sent.includes('Delegate') && !hasActed) return call('ls', {});
+  return { text: sent.includes('Do one.') ? long : 'Done.', usage };
+}
+
+/** The second calls of a request and of its sub-agent, and the summary of a node, never get an answer. */
+function hangAt(request: FakeRequest): boolean {
+  const sent = JSON.stringify(request.body);
+  return sent.includes('Summarize the report') || (sent.includes('"role":"tool"') && /Delegate|Find it\./.test(sent));
+}
+
+async function sumsOf({ client }: TestServer) {
+  const { totals } = await client.call('usage.report', { groupBy: ['agent'] });
+  const { runs } = await client.call('run.list', {});
+  return {
+    booked: nano(totals.costUsd),
+    roots: runs.reduce((sum, { cost }) => sum + nano(cost), 0),
+    states: runs.map(({ state }) => state).toSorted(),
+  };
+}
+
+test.each([
+  { what: 'without a cap in money', budgets: {}, hasJournal: true },
+  { what: 'under a cap in money', budgets: { perDayUsd: 50 }, hasJournal: true },
+  { what: 'under a cap in money, taken over by a daemon without the journal', budgets: { perDayUsd: 50 }, hasJournal: false },
+])('what a kill leaves of a request, its sub-agent and a graph counts for their root runs $what', async ({ budgets, hasJournal }) => {
+  const clock = createStepClock();
+  const agent = { model: 'mock/mock-fast', maxTokens: 500, tools: { profile: 'full' as const }, budgets };
+  const config = { agents: { default: agent, second: agent }, autonomy: { keepAliveMs: 60_000 } };
+  let hanging = 0;
+  let graphId: string;
+  {
+    await using dying = await startTestServer({
+      clock,
+      config,
+      provider: { answer: (request) => (hangAt(request) ? ((hanging += 1), { hang: true }) : answerTo(request)) },
+    });
+    dying.client.call('agent.execute', { message: 'Delegate' }).catch(() => undefined);
+    ({ graphId } = await dying.client.call('graph.execute', {
+      nodes: [
+        { node_id: 'a', task: 'Do one.', agent: 'default' },
+        { node_id: 'b', task: 'Do two.', agent: 'second', depends_on: ['a'], context_mode: 'summary' },
+      ],
+    }));
+    await expect.poll(() => (clock.advance(1), hanging), { timeout: 30_000 }).toBe(3);
+    await copyHome(dying.homeDir, homeDir);
+  }
+  if (!hasJournal) await rm(join(homeDir, 'data', 'model-calls.journal'));
+  {
+    // Nothing is answered yet: what is left of the budgets of the root runs counts what the killed process had in memory.
+    await using resumed = await startTestServer({ homeDir, clock, config, provider: { answer: () => ({ hang: true }) } });
+    const { booked, roots } = await sumsOf(resumed);
+    expect(roots).toBe(booked);
+    expect(booked).toBeGreaterThan(0);
+  }
+  await using server = await startTestServer({ homeDir, clock, config, provider: { answer: answerTo } });
+  const isOver = async () => (await sumsOf(server)).states.every((state) => state !== 'active');
+  await expect.poll(() => (clock.advance(1), isOver()), { timeout: 30_000 }).toBe(true);
+  const { booked, roots } = await sumsOf(server);
+  expect(roots).toBe(booked);
+  // What the graph lost belongs to the node that its call was made for.
+  const nodes = await sql(homeDir, `SELECT cost_nano FROM graph_node WHERE graph_id = '${graphId}' ORDER BY place`);
+  const { runs } = await server.client.call('run.list', {});
+  const ofGraph = runs.find(({ rootRunId }) => !rootRunId.startsWith('root-turn-'));
+  expect(nodes.reduce((sum, row) => sum + Number(row['cost_nano']), 0)).toBe(nano(ofGraph?.cost ?? null));
+  expect(await sql(homeDir, 'SELECT * FROM work_part')).toEqual([]);
+});
