@@ -15,7 +15,7 @@ import {
   type TurnRow,
 } from '../features/conversations/turns/store.ts';
 import { operation } from '../kernel/db/operation.ts';
-import type { WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
+import type { MadeTurn, WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
 import { restoreTurnMessages } from './restore-turn-messages.ts';
 
 /** Opens the row of background work under a cap in money; its `origin` is the operation. */
@@ -72,7 +72,7 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, ma
     if (workId !== undefined && lostNano > 0) await markFirstCall(tx, turn.id);
     // The root of durable work gets it with the rest of its turn.
     const part = isWork(turn) ? await takeWorkPart(tx, turn.id) : workId === undefined ? { rootRunId: rootOfTurn(turn.id, begun.get(turn.id)) } : {};
-    if (lostNano > 0) await bookCalls(tx, { ...turn, ...part }, [lostCall(turn, lostNano)]);
+    if (lostNano > 0) await bookCalls(tx, { ...turn, ...part }, [lostCall(turn, lostNano, begun.get(turn.id))]);
     if (isWork(turn)) {
       await forgetTurn(tx, turn.id);
       continue;
@@ -113,12 +113,12 @@ const isWork = ({ id }: TurnRow) => id.startsWith('wk_');
 /** Origins whose turns are charged under their own names. */
 const namedLikeOrigin: ReadonlySet<string> = new Set(['cron', 'heartbeat', 'subagent']);
 
-function lostCall(turn: TurnRow, costNano: number): ModelCallRow {
+function lostCall(turn: TurnRow, costNano: number, noted: MadeTurn | undefined): ModelCallRow {
   const [provider = '', ...rest] = (turn.model ?? '').split('/');
   return {
     provider,
     model: rest.join('/'),
-    operation: isWork(turn) || namedLikeOrigin.has(turn.origin) ? turn.origin : 'interactive',
+    operation: noted?.synthetic === true ? 'evaluation' : isWork(turn) || namedLikeOrigin.has(turn.origin) ? turn.origin : 'interactive',
     outcome: 'error',
     inputTokens: 0,
     outputTokens: 0,

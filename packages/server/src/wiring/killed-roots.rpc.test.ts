@@ -88,3 +88,20 @@ test.each([
   expect(nodes.reduce((sum, row) => sum + Number(row['cost_nano']), 0)).toBe(nano(ofGraph?.cost ?? null));
   expect(await sql(homeDir, 'SELECT * FROM work_part')).toEqual([]);
 });
+
+test('what a kill leaves of an evaluation under a cap in money is booked as one, so that no report counts it as asked for', async () => {
+  const clock = createStepClock();
+  const config = { agents: { default: { model: 'mock/mock-fast', maxTokens: 500, budgets: { perDayUsd: 50 } } } };
+  {
+    let hanging = 0;
+    await using dying = await startTestServer({ clock, config, provider: { answer: () => ((hanging += 1), { hang: true }) } });
+    await dying.client.call('eval.run', { cases: [{ name: 'one', input: 'Say it', checks: { contains: ['x'] } }] });
+    await expect.poll(() => (clock.advance(1), hanging), { timeout: 30_000 }).toBe(1);
+    await copyHome(dying.homeDir, homeDir);
+  }
+  await using server = await startTestServer({ homeDir, clock, config, provider: { answer: answerTo } });
+  const { rows } = await server.client.call('usage.report', { groupBy: ['operation'] });
+  expect(rows.map(({ keys, costUsd }) => [keys[0], nano(costUsd) > 0])).toEqual([['evaluation', true]]);
+  expect(await server.client.call('obs.billing.total', {})).toMatchObject({ callCount: 0, totalCost: 0 });
+  expect((await server.client.call('obs.trace.search', { since: '1h' })).rows).toEqual([]);
+});

@@ -134,6 +134,8 @@ export interface MadeTurn {
   readonly traceId: string;
   readonly startedAtMs: number;
   readonly bootId: string;
+  /** Nobody asked for it: see `TurnInput`. */
+  readonly synthetic?: boolean | undefined;
   /** Absent when it is the root of its own run. */
   readonly rootRunId?: string | undefined;
 }

@@ -13,6 +13,7 @@ const turn = z.strictObject({
   traceId: z.string(),
   startedAtMs: z.number(),
   bootId: z.string(),
+  synthetic: z.boolean().optional(),
   rootRunId: z.string().optional(),
 });
 const node = z.strictObject({ graphId: z.string(), nodeId: z.string() });

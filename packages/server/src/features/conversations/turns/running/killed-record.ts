@@ -42,7 +42,7 @@ export function toKilledRecord({ id, agentId, principalId, conversationRef, call
     toolErrors: 0,
     tokens: steps.reduce((sum, { tokens = nothing }) => addTokens(sum, tokens), nothing),
     costNano: steps.reduce<number | null>((sum, { costNano = 0 }) => addCost(sum, costNano), 0),
-    synthetic: calls.some(({ operation }) => operation === 'evaluation'),
+    synthetic: turn.synthetic === true,
     refs: {},
     facts: { steps: calls.filter(({ outcome }) => outcome === 'ok').length, delivered: false },
     steps,

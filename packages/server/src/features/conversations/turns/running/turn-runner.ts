@@ -21,7 +21,7 @@ import { createAnnouncer } from './announce.ts';
 import { toRunningRecord, toTurnRecord } from './turn-record.ts';
 import { noteOutcome, notePreparation } from './trace-notes.ts';
 import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart, OpenRow } from './turn-row.ts';
-import { type BegunTurn, callingTurn, type PreparedTurn, toInput } from './turn-input.ts';
+import { type BegunTurn, callingTurn, isSynthetic, type PreparedTurn, toInput } from './turn-input.ts';
 
 export interface TurnRunnerDeps {
   readonly memory: Pick<RecallApi, 'attribute'>;
@@ -95,8 +95,8 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const conversationRef = durable !== undefined || turn.kept ? target.ref : null;
     const { id: _, agentId: _agent, principalId: _owner, ...asBegun } = begun.start;
     const { rootRunId } = begun.calling;
-    const ownRoot = rootRunId === `root-turn-${turnId}` ? {} : { rootRunId };
-    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin, ...ownRoot } });
+    const marks = { ...(rootRunId !== `root-turn-${turnId}` && { rootRunId }), ...(isSynthetic(turn) && { synthetic: true }) };
+    const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin, ...marks } });
     const input = { ...toInput(turn, begun, admitted), budget, made };
     // Another process may find different memories and notes for the same question.
     if (durable !== undefined && isTainted(input.messages.slice(turn.history.length), input)) durable.ledger.taint();
