@@ -40,7 +40,7 @@ export async function measureReports({ turnsPerDay, days }: { readonly turnsPerD
     const pace = { turns: turnsPerDay, callsPerTurn: 4, events: 0, subAgents: 0 };
     const filled = await fillHome(join(home, 'data'), days, pace, Date.now());
     // Offers no agent anything to do meanwhile.
-    await writeConfig(home, proofConfig('http://127.0.0.1:9/v1', { storage: { driver: 'sqlite' } }));
+    await writeConfig(home, { ...proofConfig('http://127.0.0.1:9/v1'), storage: { driver: 'sqlite' } });
     const daemon = await startDaemon({ home, port: await freePort(), readyTimeoutMs: 120_000, hooks: [watch] });
     try {
       const load = loadavg()[0] ?? 0;

@@ -142,7 +142,8 @@ export function timeProofs({ seed, progress }: ProofOptions): Proofs {
       printFindings(wrong);
       const each = Object.entries(times).map(([name, { p50, p95 }]) => `${name} ${p50.toFixed(1)} and ${p95.toFixed(1)}`);
       return {
-        promise: 'Over a million calls, `obs.billing.byProvider` takes at most 50 ms and a search by id 20 ms, and neither holds the event loop for 10',
+        promise:
+          'Over a million calls, `obs.billing.byProvider` takes at most 50 ms and a search by id 20 ms, and neither holds the event loop for 10',
         figure: `${report.calls} calls with ${report.traces} traces, over HTTP (p50 and p95 of 100, ms): ${each.join(', ')}; the main thread worked for ${report.mainMs.toFixed(1)} ms at once at most, at a load of ${report.load.toFixed(1)} for each processor; ${wrong.length} wrong`,
         caught: '-',
         good: wrong.length === 0,

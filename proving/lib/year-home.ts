@@ -21,7 +21,7 @@ export async function fillHome(dataDir: string, days: number, pace: Pace, endMs:
   const { log } = createLogger({ level: 'fatal', redact: (line) => line, write: () => {} });
   const workerUrl = new URL('../../packages/server/src/storage-worker.ts', import.meta.url);
   await using db = await openDb({ dataDir, clock: systemClock, log, workerUrl });
-  const beginning = { homeId: 'home', version: '0', role: 'active' as const, leaseMs: 3_600_000, isSole: 1, atMs: endMs, prunedBeforeMs: 0 };
+  const beginning = { homeId: 'home', version: '0', role: 'active', leaseMs: 3_600_000, isSole: 1, atMs: endMs, prunedBeforeMs: 0 } as const;
   await db.write(beginNode, { ...beginning, bootId });
   const traces = new TraceRecorder({ db, clock: systemClock, log });
   let calls = 0;

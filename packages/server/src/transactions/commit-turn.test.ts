@@ -136,9 +136,9 @@ test('the reserve of a turn whose process died is spent, in calls, turn and conv
   await db.write(reserveForTurn, { id: 'tn_2', reservedNano: 700, model: 'p/a/b' });
   await db.write(openTurn, { turn: { ...turn, id: 'tn_3', conversationRef: 'cv_new', model: 'p/m', reservedNano: 11 } });
   await db.write(openTurn, { turn: { ...turn, id: 'tn_4' } });
-  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
+  expect((await db.write(abortOpenTurns, { atMs: 9 })).ended).toBe(0);
   await endBoot(db, 'boot');
-  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(3);
+  expect((await db.write(abortOpenTurns, { atMs: 9 })).ended).toBe(3);
   const after = {
     calls: [
       { turnId: 'tn_2', conversationRef: 'cv_1', provider: 'p', model: 'a/b', operation: 'interactive', outcome: 'error', costNano: 700 },
@@ -153,7 +153,7 @@ test('the reserve of a turn whose process died is spent, in calls, turn and conv
     conversations: [{ ref: 'cv_1', inputTokens: 1, costNano: 700 }],
   };
   expect(await db.read(spent, undefined)).toEqual(after);
-  expect(await db.write(abortOpenTurns, { atMs: 10 })).toBe(0);
+  expect((await db.write(abortOpenTurns, { atMs: 10 })).ended).toBe(0);
   expect(await db.read(spent, undefined)).toEqual(after);
 });
 
@@ -192,7 +192,7 @@ test('calls that a killed process had noted are booked once, at their price, and
     noted('tn_4', [call(100)], true),
     noted('tn_5', [{ ...call(1), startedAtMs: 4 }]),
   ];
-  expect(await db.write(abortOpenTurns, { atMs: 9, made, keptSinceMs: startedAtMs + 4 })).toBe(2);
+  expect((await db.write(abortOpenTurns, { atMs: 9, made, keptSinceMs: startedAtMs + 4 })).ended).toBe(2);
   const after = await db.read(spent, undefined);
   expect(after.calls.map((one) => Object.values(one).join(' '))).toEqual([
     ...[7, 7, 8].map((nano) => `tn_1 cv_1 p m interactive ok ${nano}`),
@@ -271,7 +271,7 @@ test('background work is charged to its conversation while there is one, and lea
   await db.write(bookWork, { ...work, id: 'wk_2', conversationRef: 'cv_gone', opened: false, calls: [call] });
   await db.write(openWork, { ...opening, id: 'wk_3' });
   await endBoot(db, 'boot');
-  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
+  expect((await db.write(abortOpenTurns, { atMs: 9 })).ended).toBe(0);
   expect(await db.read(spent, undefined)).toMatchObject({
     calls: [
       { turnId: 'wk_1', conversationRef: 'cv_1', operation: 'compaction', outcome: 'ok', costNano: 68 },
@@ -318,7 +318,7 @@ test('what a frozen daemon writes after another one has claimed it is refused, a
   await beginBoot(db, 'next');
   await db.write(openTurn, { turn: { ...turn, id: 'tn_next', bootId: 'next' } });
   await endBoot(db, 'boot');
-  expect(await db.write(abortOpenTurns, { atMs: 8 })).toBe(2);
+  expect((await db.write(abortOpenTurns, { atMs: 8 })).ended).toBe(2);
   const refused = { created: false, isRefused: true };
   expect(await db.write(commitTurn, ended('tn_1'))).toEqual(refused);
   expect(await db.write(commitTurn, ended('tn_2'))).toEqual(refused);
@@ -341,5 +341,5 @@ test('what a frozen daemon writes after another one has claimed it is refused, a
     ],
     conversations: [],
   });
-  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
+  expect((await db.write(abortOpenTurns, { atMs: 9 })).ended).toBe(0);
 });

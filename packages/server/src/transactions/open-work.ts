@@ -15,7 +15,7 @@ import {
   type TurnRow,
 } from '../features/conversations/turns/store.ts';
 import { operation } from '../kernel/db/operation.ts';
-import type { MadeTurn, WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
+import type { CallsOf, KilledWork, MadeTurn, MadeWork, WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
 import { restoreTurnMessages } from './restore-turn-messages.ts';
 
 /** Opens the row of background work under a cap in money; its `origin` is the operation. */
@@ -56,13 +56,14 @@ interface DeadTurns extends Partial<Omit<NotedWork, 'atMs'>> {
  * Ends the open turns of dead boots, once: those bound to a request died with the process that ran them. Calls that were noted are booked, those of
  * other turns too. What else a turn held under a cap in money is charged as spent, since nobody knows how much of it was (decisions §7).
  */
-export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, made = [], keptSinceMs = 0 }: DeadTurns): Promise<number> => {
+export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, made = [], keptSinceMs = 0 }: DeadTurns): Promise<AbortedTurns> => {
   const open = await findOpenTurns(tx);
   const ids = new Set(open.map(({ id }) => id));
   const begun = new Map(made.map(({ id, turn }) => [id, turn]));
   const missing = await bookMadeCalls(tx, { made, keptSinceMs, atMs }, (id) => ids.has(id));
   /** What the turns that continue have cost, by their root run. */
   const continued = new Map<string, { readonly tokens: number; readonly nano: number }>();
+  const killed = made.flatMap((work) => (ids.has(work.id) ? [] : workWithoutRow(work, missing.get(work.id)?.calls)));
   let ended = 0;
   for (const turn of open) {
     const workId = await workOf(tx, turn.id);
@@ -73,6 +74,16 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, ma
     // The root of durable work gets it with the rest of its turn.
     const part = isWork(turn) ? await takeWorkPart(tx, turn.id) : workId === undefined ? { rootRunId: rootOfTurn(turn.id, begun.get(turn.id)) } : {};
     if (lostNano > 0) await bookCalls(tx, { ...turn, ...part }, [lostCall(turn, lostNano, begun.get(turn.id))]);
+    if (lostNano > 0 || (isWork(turn) && found.calls.length > 0))
+      killed.push({
+        ...ownerOf(turn),
+        traceId: turn.traceId,
+        startedAtMs: turn.startedAtMs,
+        origin: turn.origin,
+        part,
+        calls: isWork(turn) ? found.calls : [],
+        lostNano,
+      });
     if (isWork(turn)) {
       await forgetTurn(tx, turn.id);
       continue;
@@ -97,8 +108,32 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, { atMs, ma
   }
   for (const [id, amount] of continued) await raiseSpent(tx, { id, ...amount });
   await restoreTurnMessages(tx, atMs);
-  return ended;
+  return { ended, killed };
 });
+
+/** `ended`: how many turns do not continue. */
+interface AbortedTurns {
+  readonly ended: number;
+  readonly killed: readonly KilledWork[];
+}
+
+const ownerOf = ({ id, agentId, principalId, conversationRef: ref }: Pick<CallsOf, 'id' | 'agentId' | 'principalId' | 'conversationRef'>) => ({
+  id,
+  agentId,
+  principalId,
+  ...(ref !== null && ref !== '' && { conversationRef: ref }),
+});
+
+/** Returns background work that had no row, because no cap in money applied to it. */
+function workWithoutRow(
+  { id, agentId, principalId, conversationRef, rootRunId, runId, node }: MadeWork,
+  calls: readonly ModelCallRow[] = [],
+): KilledWork[] {
+  const [first] = calls;
+  if (first === undefined || !id.startsWith('wk_')) return [];
+  const about = { startedAtMs: first.atMs, origin: first.operation, part: { rootRunId, runId, node } };
+  return [{ ...ownerOf({ id, agentId, principalId, conversationRef }), ...about, calls, lostNano: 0 }];
+}
 
 /** What is known of a turn of another home, or of one that had made no call. */
 const unknown: Missing = { calls: [], isInFlight: true };

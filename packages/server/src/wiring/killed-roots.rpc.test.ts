@@ -1,7 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { copyHome, createStepClock, type FakeAnswer, type FakeRequest, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
+import {
+  copyHome,
+  createStepClock,
+  type FakeAnswer,
+  type FakeRequest,
+  sql,
+  startTestServer,
+  telemetrySql,
+  type TestServer,
+} from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 let homeDir: string;
@@ -66,6 +75,8 @@ test.each([
       ],
     }));
     await expect.poll(() => (clock.advance(1), hanging), { timeout: 30_000 }).toBe(3);
+    // A kill loses the records of the last half second; a search stores them.
+    await dying.client.call('obs.trace.search', { since: '1h' });
     await copyHome(dying.homeDir, homeDir);
   }
   if (!hasJournal) await rm(join(homeDir, 'data', 'model-calls.journal'));
@@ -76,11 +87,17 @@ test.each([
     expect(roots).toBe(booked);
     expect(booked).toBeGreaterThan(0);
   }
+  // Parts of a turn are told apart by the time at which they began.
+  clock.advance(1000);
   await using server = await startTestServer({ homeDir, clock, config, provider: { answer: answerTo } });
   const isOver = async () => (await sumsOf(server)).states.every((state) => state !== 'active');
   await expect.poll(() => (clock.advance(1), isOver()), { timeout: 30_000 }).toBe(true);
   const { booked, roots } = await sumsOf(server);
   expect(roots).toBe(booked);
+  await server.client.call('obs.trace.search', { since: '1h' });
+  const traced = await telemetrySql(homeDir, 'SELECT cost_nano FROM trace_record');
+  // Without the journal, nothing knows the calls of a turn that continues, which were booked before the kill.
+  if (hasJournal) expect(traced.reduce((sum, row) => sum + Number(row['cost_nano']), 0)).toBe(booked);
   // What the graph lost belongs to the node that its call was made for.
   const nodes = await sql(homeDir, `SELECT cost_nano FROM graph_node WHERE graph_id = '${graphId}' ORDER BY place`);
   const { runs } = await server.client.call('run.list', {});
@@ -103,5 +120,7 @@ test('what a kill leaves of an evaluation under a cap in money is booked as one,
   const { rows } = await server.client.call('usage.report', { groupBy: ['operation'] });
   expect(rows.map(({ keys, costUsd }) => [keys[0], nano(costUsd) > 0])).toEqual([['evaluation', true]]);
   expect(await server.client.call('obs.billing.total', {})).toMatchObject({ callCount: 0, totalCost: 0 });
+  const found = await server.client.call('obs.trace.search', { since: '1h', includeSynthetic: true });
+  expect(found.rows.map(({ outcome, costUsd }) => [outcome, nano(costUsd)])).toContainEqual(['failed', nano(rows[0]?.costUsd ?? 0)]);
   expect((await server.client.call('obs.trace.search', { since: '1h' })).rows).toEqual([]);
 });

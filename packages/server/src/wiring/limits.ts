@@ -6,7 +6,7 @@ import { CallJournal } from '../features/access/budgets/usage/call-journal.ts';
 import { maxCostOf } from '../features/access/budgets/limits/ledger.ts';
 import { createAnnouncer } from '../features/conversations/turns/running/announce.ts';
 import { modelsFor, ownModel } from '../features/conversations/turns/preparation/resolve-target.ts';
-import { toKilledRecord } from '../features/conversations/turns/running/killed-record.ts';
+import { toKilledRecord, toLostRecord } from '../features/conversations/turns/running/killed-record.ts';
 import { findTurn, reserveForTurn } from '../features/conversations/turns/store.ts';
 import { createAutonomy } from '../features/delegation/autonomy/autonomy.ts';
 import type { TracesApi } from '../features/operations/traces/api.ts';
@@ -53,17 +53,20 @@ export async function wireLimits({ building, options, bootId, onClaimed, live, c
   async function endTurns(made: readonly MadeWork[] = []): Promise<void> {
     const keptSinceMs = clock.now() - options.config.retention.turnDays * dayMs;
     const atMs = clock.now();
-    const aborted = await db.write(abortOpenTurns, { atMs, made, keptSinceMs });
-    if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that a daemon left open');
-    for (const work of made) if (await isEnded(work.id, atMs)) recordKilled(work);
+    const { ended, killed } = await db.write(abortOpenTurns, { atMs, made, keptSinceMs });
+    if (ended > 0) log.warn({ turns: ended }, 'Aborted turns that a daemon left open');
+    const left = new Map(killed.map((work) => [work.id, work]));
+    for (const work of made) {
+      if (work.turn === undefined || !(await wasRunning(work.id, atMs))) continue;
+      deps.traces.record(toKilledRecord(work, work.turn, left.get(work.id)?.lostNano));
+      left.delete(work.id);
+    }
+    for (const work of left.values()) deps.traces.work(toLostRecord(work));
   }
-  /** Whether a turn had no end before `atMs`. */
-  async function isEnded(id: string, atMs: number): Promise<boolean> {
+  /** Whether a turn had no end before `atMs`: it has none now, or that. The record of one that only waited exists already. */
+  async function wasRunning(id: string, atMs: number): Promise<boolean> {
     const turn = await db.read(findTurn, { id });
-    return turn?.state === 'aborted' && turn.endedAtMs === atMs;
-  }
-  function recordKilled(work: MadeWork): void {
-    if (work.turn !== undefined) deps.traces.record(toKilledRecord(work, work.turn));
+    return turn !== undefined && (turn.endedAtMs === null || (turn.state === 'aborted' && turn.endedAtMs === atMs));
   }
   await endTurns(journal.left);
   journal.clear();

@@ -4,6 +4,7 @@ import type { Embeddings } from '../../../llm/embeddings.ts';
 import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
 import type { Attempt } from '../../../llm/models.ts';
 import type { CallRecord, MadeCalls } from '../../../runtime/turn.ts';
+import type { ModelCallRow } from '../../conversations/turns/api.ts';
 import type { BudgetsConfig } from './config.ts';
 
 export type { UsageAnswer, UsageQuery, UsageRange, UsageSums } from './store.ts';
@@ -134,8 +135,12 @@ export interface MadeTurn {
   readonly traceId: string;
   readonly startedAtMs: number;
   readonly bootId: string;
+  /** The work, run, graph and node that it belongs to. */
+  readonly refs?: Readonly<Record<string, string>> | undefined;
   /** Nobody asked for it: see `TurnInput`. */
   readonly synthetic?: boolean | undefined;
+  /** Id of the record of this part of the turn; absent when it is that of the turn. */
+  readonly recordId?: string | undefined;
   /** Absent when it is the root of its own run. */
   readonly rootRunId?: string | undefined;
 }
@@ -156,8 +161,27 @@ export interface MadeWork extends CallsOf {
   readonly calls: readonly MadeCall[];
   /** Whether one more had begun under a cap in money; its cost is not known. */
   readonly isInFlight: boolean;
+  /** Number of calls of earlier parts of the turn, before it was resumed. */
+  readonly earlier?: number | undefined;
   /** The answer that is stored with `summarizes`; empty when it cannot be used. */
   readonly answer?: string | undefined;
+}
+
+/** What a start booked of work that an earlier process left. */
+export interface KilledWork {
+  readonly id: string;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly conversationRef?: string;
+  readonly traceId?: string;
+  readonly startedAtMs: number;
+  /** Origin of a turn, operation of background work. */
+  readonly origin: string;
+  readonly part: PartOfWork;
+  /** Calls of background work that were not booked. */
+  readonly calls: readonly ModelCallRow[];
+  /** What else it may have spent, in 1e-9 dollar. */
+  readonly lostNano: number;
 }
 
 /** Stores what a turn or work item may have cost if the process dies now. */

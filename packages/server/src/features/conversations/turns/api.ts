@@ -9,7 +9,7 @@ import type { TaskAnnouncement } from '../../../runtime/background.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { TurnAnswer, TurnResult, TurnSink, TurnSteering } from '../../../runtime/turn.ts';
 
-export type { TurnRow } from './store.ts';
+export type { ModelCallRow, TurnRow } from './store.ts';
 
 /** A message to an agent in a conversation. */
 export interface TurnRequest {

@@ -175,13 +175,15 @@ function readText(file: string): string {
 
 /** Returns the calls of each turn in the order in which they ended. */
 function readLeft(text: string): MadeWork[] {
-  const found = new Map<string, CallsOf & { readonly calls: MadeCall[]; isInFlight: boolean; answer?: string }>();
+  const found = new Map<string, CallsOf & { readonly calls: MadeCall[]; isInFlight: boolean; earlier?: number; answer?: string }>();
   for (const line of text.split('\n')) {
     const entry = line === '' ? undefined : parseLine(line);
     if (entry === undefined) continue;
     const { of } = entry;
     const work: typeof found extends Map<string, infer Work> ? Work : never = found.get(of.id) ?? { ...of, calls: [], isInFlight: false };
     found.set(of.id, work);
+    // A turn that was resumed begins again.
+    if (of.turn !== undefined && work.calls.length > 0) Object.assign(work, { turn: of.turn, earlier: work.calls.length });
     if (entry.is === 'kept') {
       work.answer = entry.answer;
       continue;

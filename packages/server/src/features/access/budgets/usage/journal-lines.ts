@@ -13,7 +13,9 @@ const turn = z.strictObject({
   traceId: z.string(),
   startedAtMs: z.number(),
   bootId: z.string(),
+  refs: z.record(z.string(), z.string()).optional(),
   synthetic: z.boolean().optional(),
+  recordId: z.string().optional(),
   rootRunId: z.string().optional(),
 });
 const node = z.strictObject({ graphId: z.string(), nodeId: z.string() });

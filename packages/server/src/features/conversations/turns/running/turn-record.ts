@@ -1,9 +1,11 @@
 import type { TracedError, TracedTokens, TraceOutcome, TraceRecord } from '@gatehouse/contract';
+import type { CallingTurn } from '../../../../kernel/call-context.ts';
 import { addCost, addTokens, tokensOf, type TurnTrace } from '../../../../runtime/turn-trace.ts';
 import type { TurnResult } from '../../../../runtime/turn.ts';
 import { channelOf } from '../../../../kernel/gateway-channel.ts';
 import { tierOf } from '../../../../llm/model-tier.ts';
 import { totalCost } from '../../../../llm/price.ts';
+import type { DurableTurn } from '../api.ts';
 import type { EndedRecord } from '../../../operations/traces/api.ts';
 import { type PreparedTurn, type BegunTurn, isSynthetic } from './turn-input.ts';
 
@@ -21,8 +23,13 @@ export interface EndedTurnTrace extends TracedTurn {
 }
 
 /** Returns the id of the record of one run of a turn: a turn that was resumed has several. */
-function recordIdOf({ turn, begun, trace }: TracedTurn): string {
+export function recordIdOf({ turn, begun, trace }: TracedTurn): string {
   return turn.durable?.isResumed === true ? `${begun.start.id}.${trace.startedAtMs}` : begun.start.id;
+}
+
+/** Returns what durable work belongs to. */
+export function refsOf({ workId, refs }: Pick<DurableTurn, 'workId' | 'refs'>, { run }: Pick<CallingTurn, 'run'>): Record<string, string> {
+  return { ...(run !== undefined && { runId: run.runId, leaseId: run.leaseId }), workId, ...refs };
 }
 
 /** A record while it is made: fields are set instead of copied, because every turn makes one. */
@@ -55,7 +62,7 @@ function draftOf(traced: TracedTurn): Draft {
     costNano: 0,
     tokens: nothingUsed,
     synthetic: isSynthetic(turn),
-    refs: durable === undefined ? {} : { workId: durable.turn.workId, ...durable.turn.refs },
+    refs: durable === undefined ? {} : refsOf(durable.turn, calling),
     facts: {},
     steps: trace.steps,
     droppedSteps: trace.dropped,
@@ -71,7 +78,6 @@ function draftOf(traced: TracedTurn): Draft {
     draft.channelType = channel.channelType;
     draft.channelId = channel.channelId;
   }
-  if (calling.run !== undefined) draft.refs = { runId: calling.run.runId, leaseId: calling.run.leaseId, ...draft.refs };
   return draft;
 }
 

@@ -18,7 +18,7 @@ import type { Admitted } from '../lanes/admission.ts';
 import { dropTurnMessages } from '../lanes/turn-message-store.ts';
 import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
-import { toRunningRecord, toTurnRecord } from './turn-record.ts';
+import { recordIdOf, refsOf, toRunningRecord, toTurnRecord } from './turn-record.ts';
 import { noteOutcome, notePreparation } from './trace-notes.ts';
 import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart, OpenRow } from './turn-row.ts';
 import { type BegunTurn, callingTurn, isSynthetic, type PreparedTurn, toInput } from './turn-input.ts';
@@ -95,7 +95,14 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const conversationRef = durable !== undefined || turn.kept ? target.ref : null;
     const { id: _, agentId: _agent, principalId: _owner, ...asBegun } = begun.start;
     const { rootRunId } = begun.calling;
-    const marks = { ...(rootRunId !== `root-turn-${turnId}` && { rootRunId }), ...(isSynthetic(turn) && { synthetic: true }) };
+    const recordId = begun.trace === undefined ? turnId : recordIdOf({ turn, begun, trace: begun.trace });
+    const refs = turn.durable === undefined ? undefined : refsOf(turn.durable.turn, begun.calling);
+    const marks = {
+      ...(refs !== undefined && { refs }),
+      ...(rootRunId !== `root-turn-${turnId}` && { rootRunId }),
+      ...(isSynthetic(turn) && { synthetic: true }),
+      ...(recordId !== turnId && { recordId }),
+    };
     const made = deps.openCalls({ id: turnId, agentId: agent.id, principalId, conversationRef, turn: { ...asBegun, origin, ...marks } });
     const input = { ...toInput(turn, begun, admitted), budget, made };
     // Another process may find different memories and notes for the same question.
