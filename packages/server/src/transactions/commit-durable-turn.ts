@@ -54,7 +54,7 @@ export const checkpointTurn = operation('turns.checkpoint', checkpoint, ofWork);
 async function checkpoint(tx: Tx, input: Checkpoint): Promise<boolean> {
   const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted, refused } = input;
   const isHeld = await holdsWork(tx, claim);
-  await book(tx, input, calls);
+  await book(tx, input, calls, isHeld);
   if (!isHeld) return false;
   await keepTotals(tx, turnId, totals);
   if (step !== undefined) await keepStep(tx, turnId, step);
@@ -96,7 +96,7 @@ async function commitDurable(tx: Tx, input: DurableCommit): Promise<DurableCommi
     settlement.state === 'accepted'
       ? await retryWork(tx, { id, owner, fence, errorKind: settlement.errorKind, notBeforeMs: settlement.notBeforeMs })
       : await settleWork(tx, { id, owner, fence, ...settlement, atMs: turn.endedAtMs ?? 0 });
-  if (!settled || conversation === null) await book(tx, input, calls);
+  if (!settled || conversation === null) await book(tx, input, calls, settled);
   if (!settled) return { settled, created: false, outputs: [] };
   await recordTurn(tx, turn, conversation === null ? [] : calls, turn.conversationRef);
   let created = false;
@@ -111,8 +111,14 @@ async function commitDurable(tx: Tx, input: DurableCommit): Promise<DurableCommi
   return { settled, created, outputs };
 }
 
-async function book(tx: Tx, { turnId, agentId, principalId, conversationRef }: DurableOf, calls: readonly ModelCallRow[]): Promise<void> {
+/** `isHeld`: the end of the turn will add its calls to root and run. */
+async function book(
+  tx: Tx,
+  { turnId, agentId, principalId, conversationRef, part }: DurableOf,
+  calls: readonly ModelCallRow[],
+  isHeld: boolean,
+): Promise<void> {
   if (calls.length === 0) return;
   await markFirstCall(tx, turnId);
-  await bookCalls(tx, { id: turnId, agentId, principalId, conversationRef }, calls);
+  await bookCalls(tx, { id: turnId, agentId, principalId, conversationRef, ...(!isHeld && part) }, calls);
 }

@@ -1,4 +1,4 @@
-import { bookCalls } from './book-calls.ts';
+import { bookCalls, rootOfTurn } from './book-calls.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
 import {
   isCharged,
@@ -27,7 +27,7 @@ export const commitTurn = operation(
   async (tx, input: TurnCommit): Promise<TurnCommitted> => {
     const { turn, calls } = input;
     if (!(await recordOwnTurn(tx, turn, calls, input.conversation === null ? null : turn.conversationRef))) {
-      if (!(await isCharged(tx, turn.id))) await bookCalls(tx, turn, calls);
+      if (!(await isCharged(tx, turn.id))) await bookCalls(tx, { ...turn, rootRunId: rootOfTurn(turn.id) }, calls);
       return { created: false, isRefused: true };
     }
     await callAlongside(tx, input.alongside);

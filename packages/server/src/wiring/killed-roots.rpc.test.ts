@@ -124,3 +124,34 @@ test('what a kill leaves of an evaluation under a cap in money is booked as one,
   expect(found.rows.map(({ outcome, costUsd }) => [outcome, nano(costUsd)])).toContainEqual(['failed', nano(rows[0]?.costUsd ?? 0)]);
   expect((await server.client.call('obs.trace.search', { since: '1h' })).rows).toEqual([]);
 });
+
+test('a call that a stop ends after its run counts for that run, its root and the books', async () => {
+  const clock = createStepClock();
+  const agent = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
+  const config = { agents: { default: agent }, security: { agentToAgent: { subagentContext: { maxResultTokens: 1000 } } } };
+  let condensing = 0;
+  await using server = await startTestServer({
+    clock,
+    config,
+    provider: {
+      answer(request) {
+        const sent = JSON.stringify(request.body);
+        if (sent.includes('Condense the report')) return ((condensing += 1), { hang: true });
+        return sent.includes('Find it.') && !sent.includes('Delegate') ? { text: 'word '.repeat(2000) } : answerTo(request);
+      },
+    },
+  });
+  const { client } = server;
+  await client.call('agent.execute', { message: 'Delegate' });
+  await expect.poll(() => (clock.advance(1), condensing), { timeout: 30_000 }).toBe(1);
+  const [run] = (await client.call('subagent.list', {})).runs;
+  await client.call('run.kill', { rootRunId: run?.rootRunId ?? '' });
+  await expect.poll(async () => (await client.call('usage.report', { groupBy: ['operation'] })).rows.length, { timeout: 30_000 }).toBe(3);
+  const { booked, roots } = await sumsOf(server);
+  const traced = await client.call('obs.trace.get', { ref: run?.rootRunId ?? '' });
+  const sum = (records: typeof traced.records) => records.reduce((total, { costNano }) => total + (costNano ?? 0), 0);
+  expect([roots, sum(traced.records)]).toEqual([booked, booked]);
+  const [row] = await sql(server.homeDir, 'SELECT telemetry_json AS telemetry FROM sub_agent_run');
+  const own = traced.records.find(({ kind, refs }) => kind === 'turn' && refs['runId'] !== undefined);
+  expect(nano(JSON.parse(String(row?.['telemetry'])).costTotal)).toBe(sum(traced.records.filter((one) => one === own || one.kind === 'compaction')));
+});

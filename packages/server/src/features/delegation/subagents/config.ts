@@ -30,7 +30,7 @@ const SubagentContext = once(() =>
       .enum(['auto', 'always', 'never'])
       .default('auto')
       .describe(
-        'How a result is shortened for its summary. `auto`: by a model when it exceeds `maxResultTokens`; `always`: by a model when it does not fit into a summary; `never`: its beginning and end are kept.',
+        'How a result is shortened for its summary. `auto`: by a model when it exceeds `maxResultTokens`; `always`: by a model when it does not fit into a summary; `never`: its beginning and end are kept, as for nodes of a graph always: the nodes that follow read the result itself.',
       ),
     includeParentHistory: z
       .enum(['none', 'summary'])

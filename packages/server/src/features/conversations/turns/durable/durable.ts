@@ -107,7 +107,9 @@ export class OpenDurableTurn {
     const { agentId, principalId, conversationRef, startedAtMs } = start;
     this.#deps = deps;
     this.#call = admitted.call;
-    this.#of = { claim, turnId: start.id, agentId, principalId, conversationRef };
+    const { rootRunId = `root-turn-${start.id}`, run } = turn;
+    const part = { rootRunId, ...(run !== undefined && { runId: run.runId }) };
+    this.#of = { claim, turnId: start.id, agentId, principalId, conversationRef, part };
     this.turn = turn;
     this.start = start;
     this.isResumed = left !== undefined;

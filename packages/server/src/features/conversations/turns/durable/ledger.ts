@@ -35,6 +35,8 @@ export interface DurableOf {
   readonly agentId: string;
   readonly principalId: string;
   readonly conversationRef: string;
+  /** What the calls are added to when the claim is lost: the end of the turn, which adds all of them, is not that of this process. */
+  readonly part?: { readonly rootRunId: string; readonly runId?: string };
 }
 
 /** State of a running durable turn, stored in one transaction. */
