@@ -87,7 +87,7 @@ test.each([
     expect(roots).toBe(booked);
     expect(booked).toBeGreaterThan(0);
   }
-  // Parts of a turn are told apart by the time at which they began.
+  // The time at which a part of a turn began distinguishes it from others.
   clock.advance(1000);
   await using server = await startTestServer({ homeDir, clock, config, provider: { answer: answerTo } });
   const isOver = async () => (await sumsOf(server)).states.every((state) => state !== 'active');

@@ -141,7 +141,7 @@ export interface MadeTurn {
   readonly synthetic?: boolean | undefined;
   /** Id of the record of this part of the turn; absent when it is that of the turn. */
   readonly recordId?: string | undefined;
-  /** Absent when it is the root of its own run. */
+  /** Absent for a turn that is a root itself. */
   readonly rootRunId?: string | undefined;
 }
 
@@ -215,7 +215,7 @@ export interface WorkBooking extends Pick<CallsOf, 'id' | 'agentId' | 'principal
   /** Whether the work has a row, which is deleted with the booking. */
   readonly opened: boolean;
   readonly calls: readonly CallRecord[];
-  /** As in `MadeWork`. */
+  /** The answer that is stored with `summarizes`; empty when it cannot be used. */
   readonly answer?: string | undefined;
 }
 

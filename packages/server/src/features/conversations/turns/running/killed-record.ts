@@ -9,7 +9,7 @@ import type { EndedRecord } from '../../../operations/traces/api.ts';
 
 const nothing = { in: 0, out: 0, cached: 0, cacheWritten: 0 };
 
-/** Returns what is known of a turn that was killed with its process: the model calls that had been noted, and what it may have spent besides. */
+/** Returns what is known of a turn that was killed with its process: the model calls that had been noted, and what else it may have spent. */
 export function toKilledRecord(
   { id, agentId, principalId, conversationRef, calls: all, earlier = 0 }: MadeWork,
   turn: MadeTurn,
