@@ -2,6 +2,7 @@ import type { WorkClaim, WorkItem } from '../../../packages/server/src/features/
 import type { SendIntake, SendProgress } from '../../../packages/server/src/features/delegation/session-send/api.ts';
 import { failSend } from '../../../packages/server/src/features/delegation/session-send/store.ts';
 import { beginLease, renewLeases } from '../../../packages/server/src/features/delegation/autonomy/roots/lease-store.ts';
+import { bookTurnOnRoot } from '../../../packages/server/src/features/delegation/autonomy/store.ts';
 import { keepRoots, pruneRoots } from '../../../packages/server/src/features/delegation/autonomy/roots/life-store.ts';
 import { evict, kill, revoke } from '../../../packages/server/src/features/delegation/autonomy/stops/stop-store.ts';
 import { deleteSaved, saveGraph } from '../../../packages/server/src/features/delegation/graph/definition/saved-store.ts';
@@ -14,6 +15,7 @@ import { acceptRun, beginRun } from '../../../packages/server/src/transactions/a
 import { commitDurableTurn, openDurableTurn } from '../../../packages/server/src/transactions/commit-durable-turn.ts';
 import { deliverAnnouncement, takeAnnouncement } from '../../../packages/server/src/transactions/deliver-announcements.ts';
 import { endWork, endWorkWithMessage } from '../../../packages/server/src/transactions/end-interrupted-turn.ts';
+import { bookWork } from '../../../packages/server/src/transactions/open-work.ts';
 import { endRunWithTurn, finishRun, killRuns } from '../../../packages/server/src/transactions/end-run.ts';
 import { escalate } from '../../../packages/server/src/transactions/escalate.ts';
 import { acceptGraph, closeGraph, moveGraphNodes } from '../../../packages/server/src/transactions/graph-work.ts';
@@ -255,8 +257,16 @@ const runEnds: Driver<Round, Ends> = {
   },
 };
 
+interface StopAnswers {
+  readonly begun: number;
+  readonly killed: number;
+  readonly replaced: readonly number[];
+  /** Roots, once for each booking that was acknowledged. */
+  readonly spent: readonly number[];
+}
+
 /** Requests, replacements and scripts below roots that are stopped at the same time: nothing begins after a stop. */
-const stops: Driver<Round, { readonly begun: number; readonly killed: number; readonly replaced: readonly number[] }> = {
+const stops: Driver<Round, StopAnswers> = {
   name: 'stops',
   async prepare(db, names) {
     for (let index = 0; index < 4; index += 1) await db.write(acceptRun, runOf(names, index, names.id('root', index)));
@@ -267,6 +277,7 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
     let begun = 0;
     let killed = 0;
     const replaced: number[] = [];
+    const spent: number[] = [];
     const refusals = ['denied', 'not_found', 'precondition_failed'];
     const did = (outcome: Outcome) => ('value' in outcome ? 1 : 0);
     await writer.race(
@@ -296,6 +307,11 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
             killed += did(await writer.write(kill, stop, refusals));
             await writer.write(killRuns, { which: { rootRunId }, endReason: 'killed', errorKind: 'killed', notify: false, atMs });
           },
+          async () => {
+            // The booking of work, and the commit of a turn.
+            if (did(await writer.write(bookWork, bookingOf(names, `${index}-${side}`, rootRunId))) === 1) spent.push(index);
+            if (did(await writer.write(bookTurnOnRoot, { id: rootRunId, tokens: 2, nano: 1, unpriced: 0 })) === 1) spent.push(index);
+          },
           () => writer.write(evict, { ...stop, audit: names.audit(`evict-${index}-${side}`) }, refusals),
           () => writer.write(revoke, { ...stop, leaseId: names.id('ls', index), audit: names.audit(`revoke-${index}-${side}`) }),
           () => writer.write(beginLease, { id: names.id('ls', index), expiresAtMs: atMs * 2 }),
@@ -314,13 +330,13 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
     await writer.write(keepRoots, { atMs, spent: [{ id: names.id('root', 0), tokens: 1, nano: 1, activeMs: 1, unpriced: false }] });
     await writer.write(pruneRoots, { beforeMs: 0, limit: 10 });
     await writer.write(escalate, messageOf(names, 'escalated', side));
-    return { begun, killed, replaced };
+    return { begun, killed, replaced, spent };
   },
   async check(look, { round }, [first, second]) {
     const wrong: string[] = [];
     for (const [index] of [0, 1, 2, 3].entries()) {
       const names = namesOf(round);
-      const [root] = await look(`select state, open_runs, open_scripts from root_run where id = ${quote(names.id('root', index))}`);
+      const [root] = await look(`select state, open_runs, open_scripts, ended_nano from root_run where id = ${quote(names.id('root', index))}`);
       const [open] = await look(
         `select count(*) as count from sub_agent_run where root_run_id = ${quote(names.id('root', index))} and ended_at_ms is null`,
       );
@@ -335,12 +351,37 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
         ...differs(`leases left of the stopped root ${index}`, leases?.['count'], 0),
       );
       const replaced = [...first.replaced, ...second.replaced].filter((other) => other === index).length;
+      const spent = [...first.spent, ...second.spent].filter((other) => other === index).length;
+      wrong.push(...differs(`the cost of the root ${index}`, root?.['ended_nano'], spent));
       if (replaced > 1) wrong.push(`the run ${index} was replaced ${replaced} times`);
     }
     const [seen] = await look(`select count(*) as count from inbox_message where op_key = ${quote(namesOf(round).id('op', 'escalated'))}`);
     return [...wrong, ...differs('messages under one key', seen?.['count'], 1)];
   },
 };
+
+/** One call of work that is a part of a root run. */
+const bookingOf = (names: Names, index: string, rootRunId: string) => ({
+  id: `wk_${names.round}-root-${index}`,
+  agentId,
+  principalId,
+  conversationRef: null,
+  rootRunId,
+  opened: false,
+  calls: [
+    {
+      provider: 'hammer',
+      modelId: 'hammer',
+      operation: 'condensation' as const,
+      usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, estimated: false },
+      cost: { input: 1, output: 0, cacheRead: 0, cacheWrite: 0 },
+      savedNano: null,
+      latencyMs: 1,
+      startedAtMs: atMs,
+      outcome: 'ok' as const,
+    },
+  ],
+});
 
 const graphs = 4;
 

@@ -144,6 +144,7 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
       await writer.write(openWork, {
         ...of,
         operation: 'compaction',
+        part: { rootRunId: names.id('root', 'none') },
         model: 'hammer',
         reservedNano: 1,
         traceId: '',
