@@ -15,6 +15,18 @@ const iconsOfManifest: Plugin = {
   },
 };
 
+/** Lets the browser fetch what the entry loads along with the entry, instead of after it. */
+const partsOfPage: Plugin = {
+  name: 'parts-of-page',
+  transformIndexHtml: {
+    order: 'post',
+    handler: (_html, { bundle = {} }) =>
+      Object.values(bundle)
+        .filter(({ type, name }) => type === 'chunk' && (name === 'packages' || name === 'app'))
+        .map(({ fileName }) => ({ tag: 'link', attrs: { rel: 'modulepreload', crossorigin: true, href: `/${fileName}` }, injectTo: 'head' })),
+  },
+};
+
 export default defineConfig({
   root: import.meta.dirname,
   base: '/',
@@ -26,11 +38,13 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      // What opens first is two files: the entry with the language, and the rest, instead of a file for each module that pages share.
+      // What opens first is three files: the entry with the language, the packages, and the rest, instead of a file for each module that
+      // pages share.
       output: {
         codeSplitting: {
           groups: [
-            { name: 'entry', test: /src\/main\.tsx$/, priority: 2 },
+            { name: 'entry', test: /src\/main\.tsx$/, priority: 3 },
+            { name: 'packages', test: /src\/packages\.ts$/, priority: 2 },
             { name: 'app', test: /src\/start-app\.tsx$/, priority: 1 },
           ],
         },
@@ -41,7 +55,7 @@ export default defineConfig({
       onwarn: (warning, warn) => (warning.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : warn(warning)),
     },
   },
-  plugins: [iconsOfManifest],
+  plugins: [iconsOfManifest, partsOfPage],
   oxc: { jsx: { runtime: 'automatic' } },
   logLevel: 'warn',
 });

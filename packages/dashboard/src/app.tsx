@@ -1,5 +1,5 @@
 import { t } from './language.ts';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { startTransition, useCallback, useEffect, useRef, useState } from 'react';
 import { type Connection, connect } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
 import { isAuthenticationError, isConnectionError, isRateLimited } from './data/errors.ts';
@@ -41,7 +41,8 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
     (connection: Connection) => {
       const session = createSession(connection, leave);
       current.current = session;
-      setState({ step: 'in', session });
+      // Drawn in slices: all of the frame and the page at once would hold a slow phone.
+      startTransition(() => setState({ step: 'in', session }));
     },
     [leave],
   );

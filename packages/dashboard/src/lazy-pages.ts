@@ -44,6 +44,15 @@ export const lazyPages = {
   waiting: part(() => import('./pages/waiting/waiting-page.tsx')),
   webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
 };
+
+/** Loads all pages one after the other, so that no task of the page holds them all. Failures are reported by the page itself when it opens. */
+export async function preloadPages(signal: AbortSignal): Promise<void> {
+  for (const load of Object.values(lazyPages)) {
+    if (signal.aborted) return;
+    await load().catch(() => undefined);
+  }
+}
+
 export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
 export const AgentsPage = lazy(async () => ({ default: (await lazyPages.agents()).AgentsPage }));
 export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

@@ -17,12 +17,12 @@ import {
   HelpPage,
   InboxPage,
   KnowledgePage,
-  lazyPages,
   LogsPage,
   MediaPage,
   MemoryPage,
   PageNotLoaded,
   Palette,
+  preloadPages,
   RunsPage,
   SchedulePage,
   SettingsPage,
@@ -158,9 +158,12 @@ export function Shell() {
   useNotices(() => navigate('/waiting'));
 
   useEffect(() => {
-    // Preloading only: the page itself reports when it can't be loaded.
-    const timer = setTimeout(() => Object.values(lazyPages).forEach((load) => void load().catch(() => undefined)), laterMs);
-    return () => clearTimeout(timer);
+    const leaving = new AbortController();
+    const timer = setTimeout(() => void preloadPages(leaving.signal), laterMs);
+    return () => {
+      clearTimeout(timer);
+      leaving.abort();
+    };
   }, []);
 
   useOverlay(menuOpen, () => {

@@ -1,17 +1,32 @@
 import { counted, language, locale, t } from '../language.ts';
 
-const rtf = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
+/** Makes a formatter at its first use and keeps it: to make one takes a thousand times as long as to use it. */
+function kept<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+const relative = kept(() => new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }));
+const dayAndTime = kept(() => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' }));
+const hoursAndMinutes = kept(() => new Intl.DateTimeFormat(locale, { timeStyle: 'short' }));
+const withSeconds = kept(() => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' }));
 const steps: readonly { readonly unit: Intl.RelativeTimeFormatUnit; readonly ms: number }[] = [
   { unit: 'day', ms: 86_400_000 },
   { unit: 'hour', ms: 3_600_000 },
   { unit: 'minute', ms: 60_000 },
 ];
 
+/** What is no time, as of a damaged file, is shown as such instead of breaking the page. */
+function shown(atMs: number, format: () => Intl.DateTimeFormat): string {
+  const at = new Date(atMs);
+  return Number.isNaN(at.getTime()) ? String(at) : format().format(at);
+}
+
 /** "3 minutes ago", "yesterday", "in 2 days". */
 export function ago(atMs: number, nowMs = Date.now()): string {
   const distance = atMs - nowMs;
   const step = steps.find(({ ms }) => Math.abs(distance) >= ms);
-  return step === undefined ? t('just now') : rtf.format(Math.round(distance / step.ms), step.unit);
+  return step === undefined ? t('just now') : relative().format(Math.round(distance / step.ms), step.unit);
 }
 
 export function isPast(atMs: number): boolean {
@@ -19,15 +34,15 @@ export function isPast(atMs: number): boolean {
 }
 
 export function dateTime(atMs: number): string {
-  return new Date(atMs).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' });
+  return shown(atMs, dayAndTime);
 }
 
 export function minuteTime(atMs: number): string {
-  return new Date(atMs).toLocaleTimeString(locale, { timeStyle: 'short' });
+  return shown(atMs, hoursAndMinutes);
 }
 
 export function clockTime(atMs: number): string {
-  return new Date(atMs).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return shown(atMs, withSeconds);
 }
 
 export function count(value: number): string {

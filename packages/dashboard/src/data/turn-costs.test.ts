@@ -14,6 +14,7 @@ function open(newest: Promise<readonly ReturnType<typeof usageEvent>[]> = Promis
     return () => undefined;
   };
   const costs = createTurnCosts({ listen }, () => newest);
+  costs.subscribe(() => undefined);
   const call = (turnId: string, part: object = {}) => hear({ number: 1, atMs: 1, ...usageEvent(turnId, part) });
   return { costs, call };
 }
@@ -24,6 +25,18 @@ test('sums the calls of a turn under both of its ids', () => {
   call('tn_1', { provider: 'local', model: 'two', tokens: { prompt: 200, completion: 20 }, cacheReadTokens: 160, cost: { total: 0.5 } });
   expect(costs.get().get('tn_1')).toEqual({ costUsd: 0.75, inputTokens: 300, outputTokens: 30, cacheReadTokens: 200, calls: 2, model: 'local/two' });
   expect(costs.get().get('trace-tn_1')).toBe(costs.get().get('tn_1'));
+});
+
+test('asks for earlier turns once, when the costs are shown', () => {
+  let asked = 0;
+  const costs = createTurnCosts({ listen: () => () => undefined }, async () => {
+    asked += 1;
+    return [];
+  });
+  expect(asked).toBe(0);
+  costs.subscribe(() => undefined);
+  costs.subscribe(() => undefined);
+  expect(asked).toBe(1);
 });
 
 test('an unknown price of any call makes the sum unknown', () => {

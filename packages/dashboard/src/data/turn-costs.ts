@@ -26,7 +26,7 @@ interface UsageEvent {
 
 /**
  * Collects the cost of each turn from the events of model calls; keeps the newest turns. `readNewest` returns the
- * latest past events; without them only turns from now on are known.
+ * latest past events, once the costs are shown; without them only turns from now on are known.
  */
 export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: () => Promise<readonly UsageEvent[]>): Store<TurnCosts> {
   const costs = createStore<TurnCosts>(new Map());
@@ -53,16 +53,27 @@ export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: ()
     const call = readCall(event);
     if (call !== undefined && !whole.has(call.turnId)) add([call]);
   });
-  readNewest().then(
-    (newest) => {
-      const before = newest.flatMap((event) => readCall(event) ?? []).filter(({ turnId }) => !costs.get().has(turnId));
-      for (const { turnId } of before) whole.add(turnId);
-      add(before);
+  let isRead = false;
+  function readOnce(): void {
+    if (isRead) return;
+    isRead = true;
+    readNewest().then(
+      (newest) => {
+        const before = newest.flatMap((event) => readCall(event) ?? []).filter(({ turnId }) => !costs.get().has(turnId));
+        for (const { turnId } of before) whole.add(turnId);
+        add(before);
+      },
+      // Optional: without them, earlier turns show no cost.
+      () => undefined,
+    );
+  }
+  return {
+    ...costs,
+    subscribe(listener) {
+      readOnce();
+      return costs.subscribe(listener);
     },
-    // Optional: without them, earlier turns show no cost.
-    () => undefined,
-  );
-  return costs;
+  };
 }
 
 interface Call extends Omit<TurnCost, 'calls'> {

@@ -15,6 +15,7 @@ import { CopyButton } from '../../ui/copy-button.tsx';
 import { TraceLink } from '../../ui/object-link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { AnswerMarks } from './answer-marks.tsx';
+import { useFirstDrawn } from './drawn-messages.ts';
 import { ToolCalls, WaitingCalls } from './tool-calls.tsx';
 import { AnswerText } from './turn-items.tsx';
 import { useFollowing } from './use-following.ts';
@@ -86,6 +87,7 @@ export function MessageList({
   const { away, toEnd, stay, onScroll } = useFollowing(box, list);
   const { busy: loading, error, run } = useAction();
   const last = messages.at(-1);
+  const firstDrawn = useFirstDrawn(messages);
   // A turn keeps its array until an event changes it, so that only its own answer renders again.
   const turns = useMemo(() => Map.groupBy(activities, ({ turnId }) => turnId), [activities]);
   const newest = turns.get(activities.at(-1)?.turnId ?? '') ?? noCalls;
@@ -120,7 +122,7 @@ export function MessageList({
       )}
       {error !== undefined && <Failure error={error} onRetry={loadEarlier} />}
       <ol className="message-list" ref={list}>
-        {messages.map((message, index) => (
+        {messages.slice(firstDrawn).map((message, at) => (
           <li key={message.key}>
             <Message
               message={message}
@@ -128,14 +130,14 @@ export function MessageList({
               agentName={agentName}
               sessionKey={state.sessionKey}
               reference={state.ref}
-              calls={callsOf(message, messages[index + 1], turns)}
+              calls={callsOf(message, messages[firstDrawn + at + 1], turns)}
               turn={message.result?.traceId ?? message.turnId ?? (heard !== undefined && heard.heardAtMs >= message.atMs ? heard.turnId : undefined)}
               cost={message.role === 'assistant' ? costs.get(message.result?.traceId ?? message.turnId ?? '') : undefined}
-              onRetry={index === messages.length - 1 && !running ? onRetry : undefined}
-              onEdit={index === messages.length - 1 && !running ? onEdit : undefined}
+              onRetry={message === last && !running ? onRetry : undefined}
+              onEdit={message === last && !running ? onEdit : undefined}
               onBranch={onBranch}
-              onRegenerate={index === messages.length - 1 && !running ? onRegenerate : undefined}
-              onContinue={index === messages.length - 1 && !running ? onContinue : undefined}
+              onRegenerate={message === last && !running ? onRegenerate : undefined}
+              onContinue={message === last && !running ? onContinue : undefined}
             />
           </li>
         ))}
