@@ -1,3 +1,4 @@
+import { measureChatPage } from './chat-page.ts';
 import { proveChannelAuthority } from './channel-authority.ts';
 import { proveAway, proveLimit } from './channel-outages.ts';
 import { proveLostConfirmations, proveQuietMailbox, proveRoutes, proveSilence } from './channel-promises.ts';
@@ -213,6 +214,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     wrongOf(proveClaimedOnce({ jobs: 25, ticks: 4, seed, broken: 'no-unique-occurrence' }), /was executed [2-9] times/),
   'non-transactional-step': (seed) =>
     wrongOf(proveUpgrade({ from: [], killFrom: 14, kills: 2, begun: true, seed, broken: 'non-transactional-step' }), /killed in \d+/),
+  'pages-uncompressed': () => wrongOf(measureChatPage({ runs: 1, only: ['a new chat'], broken: 'pages-uncompressed' }), /^performance/),
   'path-by-prefix': () => wrongOf(provePaths({ swaps: 0, only: ['workspace.readFile', 'ls'], broken: 'path-by-prefix' }), /reveals/),
   'pid-lock': () => wrongOf(proveTwoContainers({ broken: 'pid-lock' })),
   'pipes-for-git': () => wrongOf(proveSpecialFiles({ rounds: 1, raced: 0, broken: 'pipes-for-git' })),

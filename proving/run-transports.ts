@@ -16,6 +16,7 @@ import { proveDocumentBombs } from './document-bombs.ts';
 import { measureBrowser } from './browser-figures.ts';
 import { proveBrowserOrders } from './browser-orders.ts';
 import { proveBrowserTasks } from './browser-tasks.ts';
+import { type ChatPageFigures, chatPageMissing, measureChatPage } from './chat-page.ts';
 import { proveTerminalDrives } from './terminal-drives.ts';
 
 /** The full forms of the proofs on transports: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
@@ -192,6 +193,24 @@ export function transportProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `snapshot of ${report.nodes} nodes: ${report.snapshotMs} ms (median), with ${report.snapshotCpuMs} ms of processor time, at a load of ${report.load.toFixed(1)}; proportional set size with the shop: ${report.shopMb} MB`,
         caught: '-',
         good: report.wrong.length === 0,
+      };
+    },
+    async 'chat-page'() {
+      const promise = 'Lighthouse rates the chat page 95 or better for performance and accessibility, with simulated throttling (medians of 5 runs)';
+      const missing = await chatPageMissing();
+      if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
+      const report = await measureChatPage({ runs: 5, progress });
+      printFindings(report.wrong);
+      const broken = await measureChatPage({ runs: 1, only: ['a new chat'], broken: 'pages-uncompressed' });
+      const said = ({ performance, accessibility, largestMs, blockingMs }: ChatPageFigures): string =>
+        `${performance} and ${accessibility}, the largest text after ${largestMs} ms, ${blockingMs} ms blocked`;
+      return {
+        promise,
+        figure: `${Object.entries(report.pages)
+          .map(([page, figures]) => `${page}: ${said(figures)}`)
+          .join('; ')}; ${report.left} runs on a busy machine left out`,
+        caught: `files without compression: ${broken.pages['a new chat']?.performance} for performance`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0,
       };
     },
     async 'document-bombs'() {

@@ -4,7 +4,7 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from '../../proving/lib/daemon.ts';
 
-export type PackageGroup = 'chat' | 'responses' | 'messages' | 'more';
+export type PackageGroup = 'chat' | 'responses' | 'messages' | 'more' | 'lighthouse';
 
 export type Installed = { readonly dir: string } | { readonly missing: string };
 
