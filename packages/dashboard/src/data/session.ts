@@ -12,7 +12,7 @@ import { createCallHistory } from './past-calls.ts';
 import { createQueries } from './queries.ts';
 import { createStore } from './store.ts';
 import { createToolActivities } from './tool-activity.ts';
-import { createTurnCosts } from './turn-costs.ts';
+import { createTurnCosts, readNewestCalls } from './turn-costs.ts';
 import { createTurnIds } from './turn-ids.ts';
 import { createWaiting } from './waiting.ts';
 
@@ -35,9 +35,7 @@ export function createSession(connection: Connection, leave: (error?: unknown) =
     agents,
     agentNames: createAgentNames(connection.client, live),
     chats: new ChatStore(connection.client, live, connection.defaultAgentId),
-    turnCosts: createTurnCosts(live, async () =>
-      (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
-    ),
+    turnCosts: createTurnCosts(live, () => readNewestCalls(connection.client)),
     turnIds: createTurnIds(live),
     approvals: createApprovals(connection.client, live, connection.admin),
     waiting: createWaiting(connection.client, live, connection.admin, connection.quota),

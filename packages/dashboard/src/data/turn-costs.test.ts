@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FeedEntry } from './live.ts';
-import { createTurnCosts } from './turn-costs.ts';
+import { createTurnCosts, readNewestCalls } from './turn-costs.ts';
 
 const usageEvent = (turnId: string, part: object = {}) => ({
   kind: 'observability:token_usage',
@@ -66,4 +66,18 @@ test('counts earlier turns once, whether the list or an event reports them first
   await Promise.resolve();
   alone.call('tn_1');
   expect(alone.costs.get().get('tn_1')?.calls).toBe(1);
+});
+
+test('other events do not hide the calls of earlier turns, and a call that is listed twice counts once', async () => {
+  const entry = (id: number, event: string, turnId: string) => ({ id, event, payload: usageEvent(turnId).payload, timestamp: id });
+  const calls = [entry(1, 'observability:token_usage', 'tn_1'), entry(40, 'observability:token_usage', 'tn_2')];
+  const newest = await readNewestCalls({
+    activity: async ({ kind } = {}) => {
+      const entries =
+        kind === undefined ? [entry(39, 'message:sent', 'tn_2'), ...calls.slice(1), entry(41, 'observability:token_usage', 'tn_3')] : calls;
+      return { entries, count: entries.length };
+    },
+  });
+  const usage = newest.filter(({ kind }) => kind === 'observability:token_usage');
+  expect(usage.map(({ payload }) => (payload as { turnId: string }).turnId)).toEqual(['tn_1', 'tn_2', 'tn_3']);
 });

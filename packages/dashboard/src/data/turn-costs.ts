@@ -1,3 +1,4 @@
+import type { Client } from '@gatehouse/client';
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
 
@@ -18,6 +19,7 @@ export interface TurnCost {
 export type TurnCosts = ReadonlyMap<string, TurnCost>;
 
 const maxTurns = 500;
+const usageKind = 'observability:token_usage';
 
 interface UsageEvent {
   readonly kind: string;
@@ -76,6 +78,13 @@ export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: ()
   };
 }
 
+/** Returns the events of the newest model calls that are stored, and of those of the last second, which are not yet. */
+export async function readNewestCalls(client: Pick<Client, 'activity'>): Promise<readonly UsageEvent[]> {
+  const pages = await Promise.all([client.activity({ kind: usageKind, limit: 100 }), client.activity({ limit: 20 })]);
+  const entries = new Map(pages.flatMap((page) => page.entries.map((entry) => [entry.id, entry] as const)));
+  return [...entries.values()].map(({ event, payload }) => ({ kind: event, payload }));
+}
+
 interface Call extends Omit<TurnCost, 'calls'> {
   readonly turnId: string;
   readonly traceId: string;
@@ -94,7 +103,7 @@ function addUp(before: TurnCost | undefined, { costUsd, inputTokens, outputToken
 }
 
 function readCall({ kind, payload }: UsageEvent): Call | undefined {
-  if (kind !== 'observability:token_usage' || !isRecord(payload) || !isRecord(payload['tokens'])) return undefined;
+  if (kind !== usageKind || !isRecord(payload) || !isRecord(payload['tokens'])) return undefined;
   const { turnId, traceId, cost, cacheReadTokens, tokens, provider, model } = payload;
   const { prompt, completion } = tokens;
   if (typeof turnId !== 'string' || typeof traceId !== 'string') return undefined;
