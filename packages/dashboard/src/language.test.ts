@@ -7,6 +7,11 @@ test.each([
   [['nl', 'de', 'en'], 'de'],
   [['en-GB', 'de'], 'en'],
   [['nl', 'xx-YY'], 'en'],
+  [['zh-SG', 'en'], 'zh-CN'],
+  [['zh', 'en'], 'zh-CN'],
+  [['zh-TW', 'zh', 'de', 'en'], 'de'],
+  [['zh-Hant-HK', 'zh-CN', 'en'], 'zh-CN'],
+  [['zh-TW', 'zh', 'not a tag'], 'en'],
   [[], 'en'],
 ])('picks for %j the language %s', (tags, language) => expect(pickLanguage(tags)).toBe(language));
 

@@ -21,11 +21,27 @@ const storageKey = 'gatehouse.language';
 export const isLanguage = (value: string | null): value is Language => value !== null && Object.hasOwn(languageNames, value);
 const baseOf = (tag: string): string => tag.split('-', 1)[0] ?? tag;
 
-/** Returns the first of the wanted BCP 47 tags that the dashboard speaks, by the language alone when the region differs; English when there is none. */
+/** Returns the script of a tag, as in Hant for zh-TW; undefined for what is not a tag. */
+function scriptOf(tag: string): string | undefined {
+  try {
+    return new Intl.Locale(tag).maximize().script;
+  } catch {
+    return undefined;
+  }
+}
+
+/** True for tags of one language in one script: simplified and traditional Chinese are read by different people. */
+const isAlike = (one: string, other: string): boolean => one === other || (baseOf(one) === baseOf(other) && scriptOf(one) === scriptOf(other));
+
+/**
+ * Returns the first of the wanted BCP 47 tags that the dashboard speaks, by language and script when the region differs; English when there is
+ * none. A tag of a language alone, as browsers list it after one with a region, is of the same script.
+ */
 export function pickLanguage(tags: readonly string[]): Language {
   const known = Object.keys(languageNames).filter(isLanguage);
   for (const tag of tags) {
-    const found = known.find((one) => one === tag) ?? known.find((one) => baseOf(one) === baseOf(tag));
+    const regional = tags.find((one) => baseOf(one) === baseOf(tag)) ?? tag;
+    const found = known.find((one) => one === tag) ?? known.find((one) => isAlike(one, tag === baseOf(tag) ? regional : tag));
     if (found !== undefined) return found;
   }
   return 'en';
@@ -38,7 +54,7 @@ const stored = typeof localStorage === 'undefined' ? null : localStorage.getItem
 export const language: Language = isLanguage(stored) ? stored : pickLanguage(navigator.languages);
 
 /** The tag by which dates and numbers are formatted: that of the browser, with its region, when it is of the selected language. */
-export const locale: string = navigator.languages.find((tag) => baseOf(tag) === baseOf(language)) ?? language;
+export const locale: string = navigator.languages.find((tag) => isAlike(tag, language)) ?? language;
 
 let catalogue: Catalogue = {};
 
