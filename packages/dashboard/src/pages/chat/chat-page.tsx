@@ -169,9 +169,14 @@ function ThreadView({
             {t('Details')}
           </PageLink>
         )}
-        <Button small icon="plus" onClick={() => onBegin()}>
-          {t('New chat')}
-        </Button>
+        <span className="wide-only">
+          <Button small icon="plus" onClick={() => onBegin()}>
+            {t('New chat')}
+          </Button>
+        </span>
+        <span className="narrow-only">
+          <IconButton icon="plus" label={t('New chat')} onClick={() => onBegin()} />
+        </span>
       </header>
       {state.loading && messages.length === 0 ? (
         <div className="messages">
