@@ -12,6 +12,7 @@ import { findableSettings, sectionPath, shownId, shownSetting } from '../pages/s
 import { mayLeave, navigate } from '../router.ts';
 import { setTheme, theme } from '../theme.ts';
 import { pathOf } from '../ui/object-link.tsx';
+import { matching } from './matching.ts';
 
 export interface PalettePage {
   readonly path: string;
@@ -22,6 +23,8 @@ export interface Entry {
   readonly key: string;
   readonly label: string;
   readonly hint?: string | undefined;
+  /** Compared, but not shown. */
+  readonly about?: string | undefined;
   readonly open: () => void;
 }
 
@@ -62,12 +65,7 @@ export function useEntries(pages: readonly PalettePage[], query: string): FoundE
   const objects = useObjects(query);
   const wanted = query.trim();
   const groups = useMemo(() => {
-    const terms = wanted.toLocaleLowerCase().split(/\s+/).filter(Boolean);
-    const matches = ({ label, hint = '' }: Entry): boolean => {
-      const text = `${label} ${hint}`.toLocaleLowerCase();
-      return terms.every((term) => text.includes(term));
-    };
-    const group = (name: string, entries: readonly Entry[]): EntryGroup => ({ name, entries: entries.filter(matches).slice(0, maxShown) });
+    const group = (name: string, entries: readonly Entry[]): EntryGroup => ({ name, entries: matching(entries, wanted).slice(0, maxShown) });
     const agentName = (id: string): string => names.get(id) ?? id;
     const { jobs, runs, graphs, webhooks, settings, messages } = wanted.length < minSearched ? nothing : objects.found;
     return [
@@ -203,8 +201,8 @@ function settingEntries({ sections, lookup }: ConfigSchema): readonly Entry[] {
   return all.flatMap((one) => {
     const shown = shownSetting(one, all);
     if (shown === undefined) return [];
-    const { id, title } = one.setting;
-    return [link(`setting ${id}`, title, sectionPath(String(shown.path[0]), shown), shownId(one.setting))];
+    const { id, title, description } = one.setting;
+    return [{ ...link(`setting ${id}`, title, sectionPath(String(shown.path[0]), shown), shownId(one.setting)), about: description }];
   });
 }
 
