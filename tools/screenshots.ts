@@ -44,10 +44,86 @@ await using product = filled.product;
 await using browser = await startBrowser();
 const link = `${product.url}/#token=${product.token}`;
 
+/** The pages of the overviews, by their addresses. */
+const overview = [
+  '/chat',
+  '/waiting',
+  '/inbox',
+  '/conversations',
+  '/files',
+  '/knowledge',
+  '/memory',
+  '/runs',
+  '/executions',
+  '/graphs',
+  '/schedule',
+  '/webhooks',
+  '/channels',
+  '/traces',
+  '/events',
+  '/evals',
+  '/spend',
+  '/system',
+  '/logs',
+  '/audit',
+  '/agents',
+  '/agents/scout',
+  '/tokens',
+  '/settings',
+  '/explorer',
+  '/help',
+];
+
+/** Shows another page without loading the dashboard again, and waits until it has its contents. */
+async function show(page: Page, path: string): Promise<void> {
+  await page.evaluate((to) => {
+    history.pushState(null, '', to);
+    dispatchEvent(new PopStateEvent('popstate'));
+  }, path);
+  await page.waitForFunction(() => document.querySelector('main h1') !== null && document.querySelector('.skeleton, [aria-busy=true]') === null);
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  await replacePaths(page);
+}
+
+/** Shows the folders of an installation instead of those of this machine. */
+async function replacePaths(page: Page): Promise<void> {
+  await page.evaluate(
+    (folders) => {
+      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      for (let node = texts.nextNode(); node !== null; node = texts.nextNode())
+        for (const [from, to] of folders) if (node.nodeValue?.includes(from) === true) node.nodeValue = node.nodeValue.replaceAll(from, to);
+    },
+    [
+      [filled.folder, '/srv/handbook'],
+      [product.home, '~/.gatehouse'],
+    ] as const,
+  );
+}
+
+/** Takes small pictures of every page, and puts them together into one. */
+async function takeOverview(page: Page, name: string, columns: number): Promise<void> {
+  const shots: string[] = [];
+  for (const path of overview) {
+    await show(page, path);
+    shots.push((await page.screenshot({ type: 'jpeg', quality: 80 })).toString('base64'));
+  }
+  const sheet = await (await browser.context({ viewport: { width: 1600, height: 800 } })).newPage();
+  await sheet.setContent(
+    `<body style="margin:8px;display:grid;grid-template-columns:repeat(${columns},1fr);gap:8px;background:#889">${shots
+      .map((data) => `<img style="width:100%" src="data:image/jpeg;base64,${data}">`)
+      .join('')}</body>`,
+  );
+  await sheet.waitForFunction(() => [...document.images].every((image) => image.complete && image.naturalWidth > 0));
+  const path = join(folder, `${name}.jpg`);
+  await sheet.screenshot({ path, type: 'jpeg', quality: 60, fullPage: true });
+  console.log(path);
+  await sheet.context().close();
+}
+
 for (const look of [
-  { suffix: '', options: { viewport: { width: 1280, height: 800 } }, pages: 'all' },
-  { suffix: '-dark', options: { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' }, pages: 'chat' },
-  { suffix: '-phone', options: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }, pages: 'chat' },
+  { suffix: '', options: { viewport: { width: 1280, height: 800 } }, pages: 'all', columns: 4 },
+  { suffix: '-dark', options: { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' }, pages: 'chat', columns: 4 },
+  { suffix: '-phone', options: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }, pages: 'chat', columns: 7 },
 ] as const) {
   const context = await browser.context(look.options);
   const page = await context.newPage();
@@ -175,6 +251,7 @@ for (const look of [
     await page.getByRole('dialog').getByText('1267650600228229401496703205376').waitFor();
     await take(page, 'terminal');
   }
+  await takeOverview(page, `pages${look.suffix}`, look.columns);
   await context.close();
 }
 await rm(filled.folder, { recursive: true });

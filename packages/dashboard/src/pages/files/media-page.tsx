@@ -64,7 +64,7 @@ function FileTable() {
       )}
       {data?.total === 0 && <Empty title={term === '' ? t('No files yet') : t('No file matches')} />}
       {data !== undefined && data.media.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="region" aria-label={t('Files, table')}>
+        <div className="table-scroll file-table" tabIndex={0} role="region" aria-label={t('Files, table')}>
           <table>
             <thead>
               <tr>
