@@ -143,3 +143,24 @@ test('strangers, jobs that run once, damaged ranges and a full queue are refused
   expect((await client.call('cron.backfill', { jobName: 'report', ...range(-200, 0), limit: 100 })).more).toBe(true);
   await refused(range(-200, 0), 'precondition_failed');
 });
+
+test('queued times of an agent that is deleted are gone, also for an agent and a job that get their names', async () => {
+  const server = await start();
+  const { client, provider } = server;
+  const create = async () => {
+    await client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast' } });
+    await client.call('cron.add', { name: 'report', agentId: 'scout', schedule: hourly, payload: { kind: 'agent_turn', message } });
+  };
+  await create();
+  const first = Promise.withResolvers<void>();
+  provider.queue({ text: 'One.', after: first.promise });
+  await client.call('cron.backfill', { jobName: 'report', ...range(-4, -1) });
+  await expect.poll(() => provider.requests.length).toBe(1);
+  const deleted = client.call('agents.delete', { agentId: 'scout' });
+  first.resolve();
+  expect(await deleted).toMatchObject({ deleted: true });
+  expect((await client.call('cron.list', {})).jobs).toEqual([]);
+  await create();
+  expect((await client.call('cron.backfill', { jobName: 'report', ...range(-4, -1), dryRun: true })).timesMs).toEqual(at(-4, -3, -2, -1));
+  expect(provider.requests).toHaveLength(1);
+});
