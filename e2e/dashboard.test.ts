@@ -113,7 +113,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await page.evaluate(() => sessionStorage.length + localStorage.length)).toBe(0);
     });
 
-    test('a tab that was loaded too often stays logged in and continues by itself', async () => {
+    test('a tab that was loaded too often stays logged in and continues on its own', async () => {
       await using tab = await openTab(browser);
       const { page } = tab;
       const error = { code: -32000, message: 'Rate limit exceeded', data: { code: 'rate_limited', retryAfterMs: 900 } };

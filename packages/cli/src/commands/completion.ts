@@ -22,10 +22,10 @@ export function addCompletionCommand(program: Command, io: Io): void {
     .action((shell: Shell) => printLine(io.stdout, scripts[shell](levelsOf(program))));
 }
 
-interface Word {
+interface Term {
   readonly name: string;
   readonly text: string;
-  /** Of an option: what its value may be; empty for any. */
+  /** Allowed values of an option; empty for any. */
   readonly values: readonly string[];
   readonly takesValue: boolean;
 }
@@ -34,7 +34,7 @@ interface Word {
 interface Level {
   /** Its words without `gatehouse`, such as `cron add`. */
   readonly path: string;
-  readonly words: readonly Word[];
+  readonly words: readonly Term[];
 }
 
 function levelsOf(command: Command, path = ''): readonly Level[] {
@@ -45,17 +45,17 @@ function levelsOf(command: Command, path = ''): readonly Level[] {
     ...command.registeredArguments.flatMap(({ argChoices = [], description }) =>
       argChoices.map((name) => ({ name, text: firstLine(description), values: [], takesValue: false })),
     ),
-    ...help.visibleOptions(command).flatMap(wordsOf),
+    ...help.visibleOptions(command).flatMap(optionTerms),
   ];
   return [{ path, words }, ...commands.flatMap((one) => levelsOf(one, path === '' ? one.name() : `${path} ${one.name()}`))];
 }
 
-const wordsOf = ({ long, short, description, argChoices = [], required, optional }: Option): readonly Word[] =>
+const optionTerms = ({ long, short, description, argChoices = [], required, optional }: Option): readonly Term[] =>
   [long, short].flatMap((name) => (name ? [{ name, text: firstLine(description), values: argChoices, takesValue: required || optional }] : []));
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
 
-/** In single quotes. */
+/** Returns a text in single quotes. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Words of the line that lead to a command; values of options are not among them. */

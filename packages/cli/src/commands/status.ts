@@ -89,13 +89,13 @@ function statusRows({
 function retentionText({ nextAtMs, kept }: NonNullable<Result<'gateway.status'>['retention']>): string {
   const each = kept.map(({ name, days, oldestAtMs }) => {
     const oldest = oldestAtMs === undefined ? 'none' : `oldest ${renderTime(oldestAtMs)}`;
-    return `${inWords(name)} ${days} days (${oldest})`;
+    return `${spaced(name)} ${days} days (${oldest})`;
   });
   return `deleted next ${renderTime(nextAtMs)}: ${each.join(', ')}`;
 }
 
 /** `modelCalls` as `model calls`. */
-const inWords = (name: string): string => name.replaceAll(/[A-Z]/gu, (letter) => ` ${letter.toLowerCase()}`);
+const spaced = (name: string): string => name.replaceAll(/[A-Z]/gu, (letter) => ` ${letter.toLowerCase()}`);
 
 function nodeRow({ self, role, state, version, address, leaseLeftMs }: NonNullable<Result<'gateway.status'>['nodes']>[number]): string[] {
   const lease = leaseLeftMs > 0 ? `lease ends in ${renderDuration(leaseLeftMs)}` : `lease ended ${renderDuration(-leaseLeftMs)} ago`;
