@@ -58,6 +58,12 @@ test.each(['http', 'websocket'] as const)('a graph is defined, started, inspecte
       outputs: { research: 'Tides come twice a day.', report: 'REPORT' },
       source: 'memory',
     });
+    // Lists say which of several runs of a graph it was.
+    const { runs } = await call('subagent.list', {});
+    expect(runs.map((one) => ('task' in one ? one.task : '')).toSorted()).toEqual([
+      'Collect facts about tides.',
+      expect.stringMatching(/^Write a report.*\{\{research\.result\}\}/s),
+    ]);
     const { messages } = await call('inbox.list', {});
     expect(messages).toMatchObject([{ source: 'graph', level: 'info', conversationRef: null }]);
     expect(messages[0]?.text).toMatch(/^Graph "Tides".*has completed: 2 of 2 nodes completed\..*## report\nREPORT$/s);

@@ -378,7 +378,7 @@ export class LiveGraph {
       parentRunId: asked?.runId ?? undefined,
       depth: (asked?.depth ?? 0) + 1,
       task,
-      shownTask: node.spec.task,
+      shownTask: this.#texts.shownTaskOf(node),
       model,
       maxSteps,
       timeoutMs: node.deadlineMs === null ? undefined : Math.max(0, node.deadlineMs - this.#deps.clock.now()) + runGraceMs,
