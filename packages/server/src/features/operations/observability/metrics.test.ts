@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import * as z from 'zod';
@@ -132,3 +134,16 @@ async function viaSocket(limited: TestServer): Promise<Record<string, number>> {
   });
   return Object.fromEntries(parseExposition(text));
 }
+
+it('has each metric of the dashboard for Grafana and of the alert rules', async () => {
+  const folder = join(import.meta.dirname, '../../../../../../docs/monitoring');
+  const texts = await Promise.all(['grafana.json', 'alerts.yml'].map((name) => readFile(join(folder, name), 'utf8')));
+  const { panels } = JSON.parse(texts[0] ?? '') as { readonly panels: readonly { readonly targets: readonly { readonly expr: string }[] }[] };
+  const expressions = [...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)), texts[1] ?? ''].join('\n');
+  const named = new Set([...expressions.matchAll(/\b(?:gatehouse|process|nodejs)_[a-z_]+/g)].map(([name]) => name.replace(/_bucket$/, '')));
+  const sources = (
+    await Promise.all(['instruments.ts', 'sampled-metrics.ts'].map((name) => readFile(join(import.meta.dirname, name), 'utf8')))
+  ).join();
+  expect([...named].filter((name) => !sources.includes(`'${name}'`))).toEqual([]);
+  expect(named.size).toBe(20);
+});
