@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -545,6 +545,12 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
     await steps.getByText('characters: 1').waitFor();
     await steps.getByRole('button', { name: '1. navigate' }).click();
     await dialog.getByRole('img', { name: 'after step 1' }).waitFor();
+    // As on a full disk.
+    const kept = join(product.home, 'data/browser-recordings/default');
+    const [lines = ''] = (await readdir(kept)).filter((name) => name.endsWith('.steps'));
+    await appendFile(join(kept, lines), '{"from":99,"missing":2,"reason":"disk_full"}\n');
+    await dialog.getByRole('button', { name: 'Reload' }).click();
+    await steps.getByText('2 steps could not be stored: the disk was full').waitFor();
     await dialog.getByRole('button', { name: 'All recordings' }).click();
     await dialog.getByRole('button', { name: 'Delete the recording' }).click();
     await page.getByRole('dialog', { name: 'Delete recording' }).getByRole('button', { name: 'Delete' }).click();
