@@ -84,7 +84,7 @@ async function bookMissing(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[], 
   // The conversation may have had no other turn yet: reports of a session find the calls nevertheless.
   await growBy(tx, of.conversationRef, calls);
   await recordKilled(tx, of, calls, endedAtMs);
-  await record(tx, { ...of, rootRunId: of.rootRunId ?? rootOfTurn(of.id, of.turn) }, calls);
+  await record(tx, { ...of, rootRunId: of.rootRunId ?? rootOfTurn(of.id, of.turn), runId: of.runId ?? of.turn?.refs?.['runId'] }, calls);
 }
 
 /** Stores the turn that made the calls as aborted, unless it has a row: reports by its session key find the calls through it. */

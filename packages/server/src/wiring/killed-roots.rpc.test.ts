@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -154,4 +154,53 @@ test('a call that a stop ends after its run counts for that run, its root and th
   const [row] = await sql(server.homeDir, 'SELECT telemetry_json AS telemetry FROM sub_agent_run');
   const own = traced.records.find(({ kind, refs }) => kind === 'turn' && refs['runId'] !== undefined);
   expect(nano(JSON.parse(String(row?.['telemetry'])).costTotal)).toBe(sum(traced.records.filter((one) => one === own || one.kind === 'compaction')));
+});
+
+test('a call of a run that was stopped, noted before a kill and not booked, counts for that run and its root', async () => {
+  const clock = createStepClock();
+  const config = { agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } } };
+  const options = { homeDir, clock, config, provider: { answer: answerTo } };
+  {
+    await using server = await startTestServer(options);
+    const over = server.heard('session:sub_agent_lifecycle_ended');
+    await server.client.call('agent.execute', { message: 'Delegate' });
+    await expect.poll(() => (clock.advance(1), over.length), { timeout: 30_000 }).toBe(1);
+  }
+  const [turn] = await sql(homeDir, `SELECT * FROM turn WHERE origin = 'subagent'`);
+  const text = (row: Record<string, unknown> | undefined, name: string) => String(row?.[name]);
+  const [ended] = await sql(homeDir, 'SELECT id, root_run_id, telemetry_json FROM sub_agent_run');
+  const of = {
+    id: text(turn, 'id'),
+    agentId: 'default',
+    principalId: text(turn, 'principal_id'),
+    conversationRef: text(turn, 'conversation_ref'),
+    turn: {
+      conversationRef: text(turn, 'conversation_ref'),
+      sessionKey: text(turn, 'session_key'),
+      origin: 'subagent',
+      traceId: text(turn, 'trace_id'),
+      startedAtMs: Number(turn?.['started_at_ms']),
+      bootId: text(turn, 'boot_id'),
+      rootRunId: text(ended, 'root_run_id'),
+      refs: { runId: text(ended, 'id') },
+    },
+  };
+  const record = {
+    provider: 'mock',
+    modelId: 'mock-fast',
+    operation: 'subagent',
+    usage: { input: 777, output: 33, cacheRead: 0, cacheWrite: 0, estimated: false },
+    cost: { input: 777_000, output: 66_000, cacheRead: 0, cacheWrite: 0 },
+    savedNano: 0,
+    latencyMs: 5,
+    startedAtMs: clock.now(),
+    outcome: 'ok',
+  };
+  await writeFile(join(homeDir, 'data', 'model-calls.journal'), `${JSON.stringify({ is: 'made', of, record })}\n`);
+  await using server = await startTestServer(options);
+  const { booked, roots } = await sumsOf(server);
+  expect(roots).toBe(booked);
+  const costOf = (row: Record<string, unknown> | undefined) => nano(JSON.parse(text(row, 'telemetry_json')).costTotal);
+  const [after] = await sql(homeDir, 'SELECT telemetry_json FROM sub_agent_run');
+  expect(costOf(after)).toBe(costOf(ended) + 843_000);
 });
