@@ -23,7 +23,7 @@ export interface WorkFor {
   readonly conversationRef?: string;
   /** The turn, or the root run, of which it is a part: its budget and its stops apply as well. */
   readonly part?: PartOfRoot | undefined;
-  /** Receives each call as it ends, also those of work that fails. */
+  /** Receives each call once it is booked, also those of work that fails; one that cannot be booked is left to the next start. */
   readonly onCall?: (call: CallRecord) => void;
   /** The node of a graph whose result the answer summarizes: the answer is stored with it, in the transaction that books the call. */
   readonly summarizes?: NodeOfGraph;

@@ -77,7 +77,6 @@ export class WorkAccounts {
       const one: CallRecord = part?.synthetic === true ? { ...made, operation: syntheticOperation } : made;
       noted.add(one);
       calls.push(one);
-      work.onCall?.(one);
     };
     let kept: string | undefined;
     try {
@@ -96,6 +95,7 @@ export class WorkAccounts {
       if (reservation === undefined) for (const one of calls) budget.spend(one);
       else reservation.settle(calls);
       await row.book(calls, kept);
+      for (const one of calls) work.onCall?.(one);
       noted.close();
     }
   }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, sql, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Db } from '../../../../kernel/db/db.ts';
 import { type GraphServer, openGraphs, type Nodes, scripted } from '../testing/open-graphs.ts';
 
 /** The same home for consecutive servers. */
@@ -155,6 +156,36 @@ test.each(['booked', 'noted'] as const)('a summary whose answer a kill left %s i
   expect(runs.map(({ cost }) => cost)).toEqual([totals.costUsd]);
   const [nodes] = await select('select sum(cost_nano) as nano from graph_node');
   expect(Number(nodes?.['nano']) / 1e9).toBeCloseTo(totals.costUsd ?? 0, 12);
+});
+
+test('a summary that could not be booked is booked by the next start, and costs its node once', async () => {
+  const long = { text: 'word '.repeat(200) };
+  const failing = (db: Db): Db => ({
+    ...db,
+    read: (operation, input) => db.read(operation, input),
+    write: (operation, input) => (operation.name === 'work.book' ? Promise.reject(new Error('The disk is full')) : db.write(operation, input)),
+  });
+  const config = { gateway: { tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*' as const] }] } };
+  let graphId: string;
+  {
+    await using server = await openGraphs({ homeDir, clock, config, db: failing, provider: { answer: () => long } });
+    graphId = await server.execute([
+      { node_id: 'a', task: 'Do one.', agent: 'default' },
+      { node_id: 'b', task: 'Do two.', agent: 'default', depends_on: ['a'], context_mode: 'summary' },
+    ]);
+    await server.ended(graphId);
+    await server.stop();
+  }
+  await using server = await start({ answer: () => long });
+  const { rows, totals } = await server.client.call('usage.report', { groupBy: ['operation'] });
+  expect(rows.map(({ keys, calls }) => [keys[0], calls]).toSorted()).toEqual([
+    ['condensation', 1],
+    ['subagent', 2],
+  ]);
+  const { runs } = await server.client.call('run.list', {});
+  expect(runs.map(({ cost }) => cost)).toEqual([totals.costUsd]);
+  const [nodes] = await select(`select sum(cost_nano) as nano from graph_node where graph_id = '${graphId}'`);
+  expect(Number(nodes?.['nano'])).toBe(Math.round((totals.costUsd ?? 0) * 1e9));
 });
 
 test('a step keeps the results of its ended runs while another one waits for hours, over a restart', async () => {
