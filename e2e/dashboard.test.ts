@@ -324,6 +324,10 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const { page, complaints } = session;
       const search = page.getByRole('combobox', { name: 'Search everything' });
       await page.keyboard.press('Control+k');
+      await search.fill('something else');
+      await page.keyboard.press('Escape');
+      await search.waitFor({ state: 'detached' });
+      await page.keyboard.press('Control+k');
       await search.fill('spen');
       await page.getByRole('option', { name: /^Spend/ }).waitFor();
       await page.keyboard.press('Enter');

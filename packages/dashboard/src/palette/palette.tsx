@@ -48,6 +48,10 @@ export function Palette({ pages, onClose }: PaletteProps) {
     } else if (event.key === 'Enter') {
       event.preventDefault();
       follow(entries[at]);
+    } else if (event.key === 'Escape') {
+      // The browser would only empty the field, so that a second one closes the dialog.
+      event.preventDefault();
+      onClose();
     }
   }
 
