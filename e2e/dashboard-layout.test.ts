@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
-import { logInTo, type Tab } from './lib/dashboard.ts';
+import { logInTo, showPage, type Tab } from './lib/dashboard.ts';
 import { askToWrite, type FilledProduct, startFilledProduct, watching } from './lib/filled-product.ts';
 import { layoutProblems } from './lib/layout.ts';
 
@@ -25,15 +25,6 @@ async function addLongTexts({ product }: FilledProduct): Promise<void> {
   await product.call('memory.store', { content: `${address}${word}`, memoryType: 'semantic', tags: ['t'.repeat(40), 'u'.repeat(40)] });
   await product.call('graph.save', { label: word, nodes: [{ node_id: 'n'.repeat(60), task: address, agent: 'scout' }] });
   await product.call('session.spawn', { task: `${address} ${word} ${watching}`, agent: 'scout' });
-}
-
-/** Shows another page of the dashboard without loading it again, and waits until it has its contents. */
-async function show(page: Page, path: string): Promise<void> {
-  await page.evaluate((to) => {
-    history.pushState(null, '', to);
-    dispatchEvent(new PopStateEvent('popstate'));
-  }, path);
-  await page.waitForFunction(() => document.querySelector('main h1') !== null && document.querySelector('.skeleton, [aria-busy=true]') === null);
 }
 
 /** Returns the problems of the shown page at each width. */
@@ -86,7 +77,7 @@ describe.skipIf(chromiumPath === undefined)('pages at five widths, with long wor
     expect(linked.length).toBeGreaterThan(15);
     const found: string[] = [];
     for (const path of [...linked, ...others]) {
-      await show(page, path);
+      await showPage(page, path);
       found.push(...(await problemsOf(page, path)));
     }
     expect(found).toEqual([]);
@@ -100,7 +91,7 @@ describe.skipIf(chromiumPath === undefined)('pages at five widths, with long wor
     ['/channels', 'Add a channel'],
   ])('%s, after %s', async (path, button) => {
     const { page } = tab;
-    await show(page, path);
+    await showPage(page, path);
     await page.locator('main').getByRole('button', { name: button }).first().click();
     await page.getByRole('dialog').waitFor();
     expect(await problemsOf(page, button)).toEqual([]);
@@ -114,7 +105,7 @@ describe.skipIf(chromiumPath === undefined)('pages at five widths, with long wor
     ['text over text', 'dd { margin-left: -60px; }', /overlap/],
   ])('finds %s', async (_, style, problem) => {
     const { page } = tab;
-    await show(page, '/agents');
+    await showPage(page, '/agents');
     const added = await page.addStyleTag({ content: style });
     expect((await problemsOf(page, '/agents', [1280])).join('\n')).toMatch(problem);
     await added.evaluate((element) => (element as Element).remove());

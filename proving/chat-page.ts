@@ -13,7 +13,7 @@ import { rpcCall } from './lib/rpc.ts';
 
 /** What Lighthouse measures on the chat, as on a phone of the middle class with a slow line: its defaults, with simulated throttling. */
 export interface ChatPageReport {
-  /** By page: the medians of its runs. */
+  /** The medians of the runs of each page. */
   readonly pages: Readonly<Record<string, ChatPageFigures>>;
   /** Runs that did not count, because the machine was busy. */
   readonly left: number;
@@ -21,7 +21,7 @@ export interface ChatPageReport {
 }
 
 export interface ChatPageFigures {
-  /** From 0 to 100. */
+  /** Scores are from 0 to 100. */
   readonly performance: number;
   readonly accessibility: number;
   /** Until the largest text is drawn. */
@@ -123,7 +123,7 @@ async function startProvider() {
   return { url: provider.url, [Symbol.asyncDispose]: () => provider.close() };
 }
 
-/** Runs the command in a separate process, with a browser of its own. */
+/** Runs the command in a separate process, with a separate browser. */
 async function runLighthouse({
   dir,
   home,

@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { startBrowser } from '../e2e/lib/browser.ts';
-import { follow } from '../e2e/lib/dashboard.ts';
+import { follow, replaceTexts, showPage } from '../e2e/lib/dashboard.ts';
 import { askToWrite, startFilledProduct } from '../e2e/lib/filled-product.ts';
 import type { Product } from '../e2e/lib/product.ts';
 
@@ -74,37 +74,15 @@ const overview = [
   '/help',
 ];
 
-/** Shows another page without loading the dashboard again, and waits until it has its contents. */
-async function show(page: Page, path: string): Promise<void> {
-  await page.evaluate((to) => {
-    history.pushState(null, '', to);
-    dispatchEvent(new PopStateEvent('popstate'));
-  }, path);
-  await page.waitForFunction(() => document.querySelector('main h1') !== null && document.querySelector('.skeleton, [aria-busy=true]') === null);
-  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-  await replacePaths(page);
-}
-
-/** Shows the folders of an installation instead of those of this machine. */
-async function replacePaths(page: Page): Promise<void> {
-  await page.evaluate(
-    (folders) => {
-      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-      for (let node = texts.nextNode(); node !== null; node = texts.nextNode())
-        for (const [from, to] of folders) if (node.nodeValue?.includes(from) === true) node.nodeValue = node.nodeValue.replaceAll(from, to);
-    },
-    [
-      [filled.folder, '/srv/handbook'],
-      [product.home, '~/.gatehouse'],
-    ] as const,
-  );
-}
-
 /** Takes small pictures of every page, and puts them together into one. */
 async function takeOverview(page: Page, name: string, columns: number): Promise<void> {
   const shots: string[] = [];
   for (const path of overview) {
-    await show(page, path);
+    await showPage(page, path);
+    await replaceTexts(page, [
+      [filled.folder, '/srv/handbook'],
+      [product.home, '~/.gatehouse'],
+    ]);
     shots.push((await page.screenshot({ type: 'jpeg', quality: 80 })).toString('base64'));
   }
   const sheet = await (await browser.context({ viewport: { width: 1600, height: 800 } })).newPage();
@@ -113,7 +91,7 @@ async function takeOverview(page: Page, name: string, columns: number): Promise<
       .map((data) => `<img style="width:100%" src="data:image/jpeg;base64,${data}">`)
       .join('')}</body>`,
   );
-  await sheet.waitForFunction(() => [...document.images].every((image) => image.complete && image.naturalWidth > 0));
+  await sheet.waitForFunction('[...document.images].every((image) => image.complete && image.naturalWidth > 0)');
   const path = join(folder, `${name}.jpg`);
   await sheet.screenshot({ path, type: 'jpeg', quality: 60, fullPage: true });
   console.log(path);

@@ -66,3 +66,18 @@ export async function openPage(page: Page, name: string | RegExp, state: 'visibl
   await follow(page, name);
   await page.getByRole('heading', { level: 1, name }).waitFor({ state });
 }
+
+/** Shows another page of the dashboard without loading it again, and waits until it has its contents. */
+export async function showPage(page: Page, path: string): Promise<void> {
+  await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`);
+  await page.waitForFunction(`document.querySelector('main h1') !== null && document.querySelector('.skeleton, [aria-busy=true]') === null`);
+}
+
+/** Replaces texts that are shown, as folders of this machine in pictures. */
+export async function replaceTexts(page: Page, texts: readonly (readonly [string, string])[]): Promise<void> {
+  await page.evaluate(`{
+    const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = nodes.nextNode(); node !== null; node = nodes.nextNode())
+      for (const [from, to] of ${JSON.stringify(texts)}) if (node.nodeValue.includes(from)) node.nodeValue = node.nodeValue.replaceAll(from, to);
+  }`);
+}

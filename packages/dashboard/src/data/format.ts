@@ -16,7 +16,7 @@ const steps: readonly { readonly unit: Intl.RelativeTimeFormatUnit; readonly ms:
   { unit: 'minute', ms: 60_000 },
 ];
 
-/** What is no time, as of a damaged file, is shown as such instead of breaking the page. */
+/** Shows what is not a valid time, as of a damaged file, instead of breaking the page. */
 function shown(atMs: number, format: () => Intl.DateTimeFormat): string {
   const at = new Date(atMs);
   return Number.isNaN(at.getTime()) ? String(at) : format().format(at);

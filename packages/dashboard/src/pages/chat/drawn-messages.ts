@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import type { ChatMessage } from '../../data/chat-thread.ts';
 import { sliceLength } from '../../markdown/slices.ts';
 
-/** What a message takes besides its text, as characters of text. */
+/** Characters of text that take as long to draw as the rest of a message. */
 const frameLength = 1_500;
 
 /**
