@@ -14,7 +14,7 @@ export interface ChatFramesReport {
   readonly firstTokenMs: number;
   /** Time between two frames that 99 of 100 do not exceed. */
   readonly frameMs: { readonly streaming: number; readonly empty: number };
-  /** Of processor time, because other work on the machine is not a task of the page. */
+  /** Processor time, because other work on the machine is not a task of the page. */
   readonly longestTaskMs: number;
   /** Processes that wanted a processor in the minute before. */
   readonly load: number;
