@@ -224,6 +224,7 @@ const widest = {
   maxRows: 10,
   memoryType: null,
   most: 1,
+  operations: ['image_generation'],
   open: { roots: ['r'], turns: ['t'] },
   minScore: 0,
   name: 'n',
