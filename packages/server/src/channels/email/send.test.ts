@@ -145,6 +145,10 @@ describe.skipIf(!hasMailServer())('with Dovecot', () => {
       { is: 'rejected', kind: 'policy' },
     ],
     [
+      { at: 'end', code: 550, text: 'Looks like spam' },
+      { is: 'rejected', kind: 'policy' },
+    ],
+    [
       { at: 'end', code: 552, text: '5.3.4 Too large' },
       { is: 'rejected', kind: 'size' },
     ],

@@ -21,6 +21,8 @@ class SmtpFailed extends Error {
   /** Code of a complete answer. */
   readonly code: number | undefined;
   readonly answer: string;
+  /** Command that the answer belongs to; `DATA` also for the answer to the text. */
+  readonly command: string;
   readonly isLogin: boolean;
   readonly isTooLarge: boolean;
 
@@ -32,6 +34,7 @@ class SmtpFailed extends Error {
     this.phase = phase;
     this.code = typeof code === 'number' ? code : undefined;
     this.answer = typeof answer === 'string' ? answer : '';
+    this.command = String(field('command') ?? '');
     this.isLogin = kind === 'EAUTH';
     this.isTooLarge = kind === 'EMESSAGE' && phase === 'envelope' && this.code === undefined;
   }
@@ -164,22 +167,23 @@ const whereOf = ({ config: { smtp } }: WireDeps): string => `${smtp.host}:${smtp
 const isRefusedLogin = ({ isLogin, code }: SmtpFailed): boolean => isLogin && (code === undefined || code >= 500);
 
 function resultOf(error: SmtpFailed, where: string): SendResult {
-  const { phase, code, answer, message, isTooLarge } = error;
+  const { phase, code, message, isTooLarge } = error;
   const text = `${where}: ${message}`;
   if (isTooLarge) return { is: 'rejected', kind: 'size', text };
-  if (code !== undefined && code >= 500 && phase !== 'login') return { is: 'rejected', kind: kindOf(code, answer), text };
+  if (code !== undefined && code >= 500 && phase !== 'login') return { is: 'rejected', kind: kindOf(code, error), text };
   // An announcement that the server stops does not answer the mail.
   if (code === undefined || code === 421) return phase === 'text' ? { is: 'ambiguous', text } : { is: 'notSent', text };
   return phase === 'login' ? { is: 'notSent', text } : { is: 'notSent', text, retryAfterMs: laterMs };
 }
 
-/** Returns what a refusal is about, by its extended code (RFC 3463) or its code alone. */
-function kindOf(code: number, answer: string): string {
+/** Returns what a refusal is about, by its extended code (RFC 3463), or by its code and the refused command alone. */
+function kindOf(code: number, { answer, command }: SmtpFailed): string {
   const [, subject, detail] = /^\d{3}[ -]5\.(\d{1,3})\.(\d{1,3})/.exec(answer) ?? [];
   if ((subject === '2' && detail === '3') || (subject === '3' && detail === '4')) return 'size';
-  if (subject === '1' || subject === '2') return 'mailbox';
+  // A refused sender has a mailbox, too, which is not the one that the mail is for.
+  if (subject === '1' || subject === '2') return command === 'MAIL FROM' ? 'policy' : 'mailbox';
   if (subject === '7') return 'policy';
   if (code === 552) return 'size';
-  if (code === 550 || code === 551 || code === 553) return 'mailbox';
-  return code === 554 ? 'policy' : 'refused';
+  if (code === 550 || code === 551 || code === 553) return command === 'RCPT TO' ? 'mailbox' : 'policy';
+  return code === 530 || code === 554 ? 'policy' : 'refused';
 }
