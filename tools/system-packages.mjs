@@ -17,6 +17,7 @@ export const systemPackages = [
   { package: 'ngircd', command: 'ngircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
   { package: 'inspircd', command: 'inspircd', neededBy: 'packages/server/src/channels/irc/irc.test.ts' },
   { package: 'dovecot-imapd', command: 'dovecot', neededBy: 'packages/server/src/channels/email/receive.test.ts' },
+  { package: 'exim4-daemon-light', command: 'exim4', neededBy: 'packages/testkit/src/smtp-server.ts', replaces: 'sendmail' },
   { package: 'espeak-ng', command: 'espeak-ng', neededBy: 'packages/server/src/features/environment/multimodal/speech/local-programs.test.ts' },
   { package: 'ffmpeg', command: 'ffmpeg', neededBy: 'packages/server/src/features/environment/multimodal/speech/local-programs.test.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
@@ -48,14 +49,17 @@ export function findCommand(command) {
 export function ensureSystemPackages(say) {
   const missing = missingPackages();
   if (missing.length === 0) return [];
-  const names = missing.map((entry) => entry.package).join(' ');
   if (process.getuid?.() !== 0 || !existsSync('/etc/debian_version') || findCommand('apt-get') === undefined) {
     for (const entry of missing) say(`${entry.command} is not installed (Debian package ${entry.package}): ${entry.neededBy} skips what needs it`);
     return missing;
   }
-  say(`installing what the suites need: apt-get install ${names}`);
+  const [kept, wanted] = [missing.filter((entry) => wouldRemove(entry)), missing.filter((entry) => !wouldRemove(entry))];
+  for (const entry of kept)
+    say(`${entry.package} is not installed, because it would replace the package with ${entry.replaces}: ${entry.neededBy} skips what needs it`);
+  if (wanted.length === 0) return kept;
+  const packages = wanted.map((entry) => entry.package);
+  say(`installing what the suites need: apt-get install ${packages.join(' ')}`);
   withoutServices(() => {
-    const packages = missing.map((entry) => entry.package);
     // The package lists are fetched only when the existing ones do not suffice.
     if (!aptGet(['install', ...packages])) {
       aptGet(['update']);
@@ -63,8 +67,14 @@ export function ensureSystemPackages(say) {
     }
   });
   const still = missingPackages();
-  for (const entry of still) say(`${entry.package} could not be installed: ${entry.neededBy} skips what needs it`);
+  for (const entry of still.filter((one) => !kept.includes(one)))
+    say(`${entry.package} could not be installed: ${entry.neededBy} skips what needs it`);
   return still;
+}
+
+/** Whether installing a package would remove another one: a machine has one package that provides `replaces`, such as one mail server. */
+export function wouldRemove({ replaces }, find = findCommand) {
+  return replaces !== undefined && find(replaces) !== undefined;
 }
 
 function missingPackages() {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findCommand, systemPackages } from './system-packages.mjs';
+import { findCommand, systemPackages, wouldRemove } from './system-packages.mjs';
 
 const root = join(import.meta.dirname, '..');
 
@@ -16,6 +16,12 @@ test('finds programs, also those of administrators outside the path', () => {
   } finally {
     process.env['PATH'] = path;
   }
+});
+
+test('does not replace a mail server that is installed', () => {
+  const findAll = (command: string) => `/usr/sbin/${command}`;
+  expect(systemPackages.filter((entry) => wouldRemove(entry, findAll)).map((entry) => entry.package)).toEqual(['exim4-daemon-light']);
+  expect(systemPackages.filter((entry) => wouldRemove(entry, () => undefined))).toEqual([]);
 });
 
 test.each(systemPackages)('$package is needed by a suite that looks for it', ({ command, neededBy }) => {

@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { generate } from 'selfsigned';
 
@@ -37,7 +38,10 @@ export function makeCertificate(
       { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
       {
         name: 'subjectAltName',
-        altNames: [...hosts.map((value) => ({ type: 2 as const, value })), { type: 7, ip: '127.0.0.1' }],
+        altNames: [
+          ...hosts.map((host) => (isIP(host) === 0 ? { type: 2 as const, value: host } : { type: 7 as const, ip: host })),
+          { type: 7, ip: '127.0.0.1' },
+        ],
       },
     ],
   });

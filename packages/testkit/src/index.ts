@@ -19,6 +19,7 @@ export { hasIrcServer, type IrcPerson, type IrcServer, type IrcServerName, joinI
 export { hasMailServer, type MailFault, type MailServer, startMailServer } from './mail-server.ts';
 export { type Page, servePages } from './pages.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
+export { type SmtpServer, startSmtpServer, whyNoSmtpServer } from './smtp-server.ts';
 export { onPostgres, sql, telemetrySql } from './sql.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';
 export { startTestServer, type TestServer, type TestServerOptions } from './test-server.ts';

@@ -32,6 +32,8 @@ export interface MailServer extends AsyncDisposable {
   /** The same with TLS from the first byte, when it has a certificate; `smtpPort` offers STARTTLS then. */
   readonly imapsPort: number;
   readonly smtpsPort: number;
+  /** Folder with a maildir for each mailbox. */
+  readonly boxes: string;
   /** Applies to every mail over SMTP until it is changed. */
   fault: MailFault | undefined;
   /** Password for SMTP. */
@@ -173,6 +175,7 @@ export async function startMailServer({ tls }: { readonly tls?: Pair } = {}): Pr
     imapsPort,
     smtpPort: ports[0] ?? 0,
     smtpsPort: ports[1] ?? 0,
+    boxes,
     fault: undefined,
     password,
     received: () => received,
