@@ -78,6 +78,7 @@ function isAbout({ agentId, sessionKey, ref }: Thread, payload: unknown): boolea
 class StreamedAnswer {
   readonly #thread: Store<Thread>;
   #isDrawing = false;
+  #drawnAtMs = Number.NEGATIVE_INFINITY;
   #text = '';
   #items: readonly TurnItem[] = [];
 
@@ -106,9 +107,12 @@ class StreamedAnswer {
   #draw(): void {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
+    // What comes first is shown without a delay.
+    const delayMs = this.#drawnAtMs + drawMs - performance.now();
     setTimeout(() => {
       this.#isDrawing = false;
+      this.#drawnAtMs = performance.now();
       if (this.#thread.get().messages.at(-1)?.state === 'streaming') changeLast(this.#thread, { text: this.#text, items: this.#items });
-    }, drawMs);
+    }, delayMs);
   }
 }
