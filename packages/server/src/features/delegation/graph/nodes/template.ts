@@ -33,6 +33,14 @@ export function fillTemplate(text: string, { result, variables }: Fillings): str
   return filled.length <= maxFilled ? filled : `${headOf(filled, maxFilled)}\n[the rest is omitted]`;
 }
 
+/** Characters of a shown task: its variables may be long. */
+const shownCharacters = 2_000;
+
+/** Returns a task as people see it in lists: with its variables, cut, and without the results of other nodes. */
+export function shownTask(task: string, variables: Fillings['variables']): string {
+  return headOf(fillTemplate(task, { result: (id) => `{{${id}.result}}`, variables }), shownCharacters);
+}
+
 /** Returns the nodes and variables that a text names, each once. */
 export function namesIn(text: string): { readonly nodes: readonly string[]; readonly variables: readonly string[] } {
   const nodes = new Set<string>();

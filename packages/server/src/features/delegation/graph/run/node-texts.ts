@@ -6,7 +6,7 @@ import type { GraphSpec } from '../definition/definition.ts';
 import { envelopeOf, filledTask, summarizedFor, type Upstream } from '../nodes/envelope.ts';
 import type { LiveNode } from '../nodes/live-node.ts';
 import type { SummarizeOutput } from '../nodes/summary.ts';
-import { fillTemplate } from '../nodes/template.ts';
+import { shownTask } from '../nodes/template.ts';
 import { type GraphRow, requesterIn, variablesIn } from '../rows.ts';
 
 interface NodeTextsDeps {
@@ -58,9 +58,9 @@ export class NodeTexts {
     return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(node, upstream, summarized).then(envelope);
   }
 
-  /** Returns the task as lists show it: with its variables, and without the results of other nodes. */
+  /** Returns the task as lists show it: with its variables, cut, and without the results of other nodes. */
   shownTaskOf({ spec }: LiveNode): string {
-    return fillTemplate(spec.task, { result: (id) => `{{${id}.result}}`, variables: this.#variables });
+    return shownTask(spec.task, this.#variables);
   }
 
   /** Returns the question of a gate. People read the text of agents unfenced: it does not instruct them. */

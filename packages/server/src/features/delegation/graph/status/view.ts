@@ -5,7 +5,7 @@ import type { WaitingRun } from '../../subagents/api.ts';
 import { isOver } from '../definition/barrier.ts';
 import type { SpecNode } from '../definition/definition.ts';
 import type { LiveGraph } from '../run/live-graph.ts';
-import { fillTemplate } from '../nodes/template.ts';
+import { shownTask } from '../nodes/template.ts';
 import { type GraphRow, type NodeRow, parseDefinition, specOf, variablesIn } from '../rows.ts';
 import type { FoundGraph } from '../store.ts';
 
@@ -14,7 +14,6 @@ type GraphView = Extract<StatusResult, { executionOrder: unknown }>;
 type NodeView = GraphView['nodes'][string];
 
 const shownCharacters = 500;
-const taskCharacters = 2000;
 const variableCharacters = 200;
 
 /** `ownerId` is the principal of a caller that may answer gates. */
@@ -107,7 +106,7 @@ function nodeView(
     status: state,
     ...(type !== undefined && { type_id: type }),
     ...(spec?.agentId !== undefined && { agentId: spec.agentId }),
-    ...(spec !== undefined && { task: headOf(fillTemplate(spec.task, { result: (id) => `{{${id}.result}}`, variables }), taskCharacters) }),
+    ...(spec !== undefined && { task: shownTask(spec.task, variables) }),
     ...(runId !== null && { runId }),
     ...(output !== null && { output: headOf(output, shownCharacters) }),
     ...(error !== null && { error }),
